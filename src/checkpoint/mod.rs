@@ -1,0 +1,11 @@
+//! A checkpoint in the released layout: safetensors shards, their index, and the model's config.
+//!
+//! [`Checkpoint::open`] reads `config.json` and the header of every shard once, and refuses whatever it does not
+//! understand or does not find. From then on a tensor is a place ([`Extent`]), found by what it is ([`Tensor`],
+//! [`ExpertPart`]) and never by its name.
+
+mod config;
+mod tensor;
+
+pub use config::{Kda, Mixer, Mla, ModelConfig, Moe, Situ};
+pub use tensor::{Dtype, ExpertPart, LayerTensor, Shape, Tensor};

@@ -1,0 +1,269 @@
+//! The only types that the screen and the engine share.
+//!
+//! Commands go down a bounded channel, events come up another, and every event of a turn carries its [`TurnId`], so
+//! that a late one can be dropped. Numbers do not travel as events: the engine writes them into [`Telemetry`], and
+//! whoever shows them samples it. A turn is stopped through its [`CancelFlag`], which does not queue behind anything.
+
+mod error;
+mod message;
+mod telemetry;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_channel::{Receiver, Sender};
+
+pub use error::{ExitCode, UserError};
+pub use message::{Arguments, Conversation, Message, ResponseFormat, Thinking, ToolCall, ToolChoice};
+pub use telemetry::{ExpertCounts, Phase, Rates, Sample, Telemetry};
+
+use crate::units::Bytes;
+
+/// Depth of the command channel.
+pub const COMMANDS: usize = 8;
+/// Depth of the event channel: at one event a token, far more than a screen can fall behind.
+pub const EVENTS: usize = 1024;
+
+/// Which turn an event belongs to. Unique within one run of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TurnId(pub u64);
+
+/// Set by whoever wants the turn to stop; read by the engine between row tiles, experts and waits.
+#[derive(Clone, Debug, Default)]
+pub struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    /// Asks the turn to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the turn was asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The two ends of the channels that the screen (or a headless run) holds, and the numbers beside them.
+#[derive(Clone, Debug)]
+pub struct EngineLink {
+    /// Commands to the engine, depth [`COMMANDS`].
+    pub commands: Sender<Command>,
+    /// Events from the engine, depth [`EVENTS`].
+    pub events: Receiver<Event>,
+    /// What the engine counts.
+    pub telemetry: Arc<Telemetry>,
+}
+
+/// What the engine is asked to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Open a checkpoint and load what the memory allows. Answered by [`Event::Loading`], then [`Event::Ready`] or
+    /// [`Event::Failed`].
+    Load(Settings),
+    /// Generate one turn. Answered by [`Event::Prompt`], [`Event::Delta`]s and one [`Event::Finished`].
+    Generate(Box<TurnRequest>),
+    /// Forget the state of the conversation (the next turn reads its whole prompt).
+    Reset,
+    /// Leave the thread. Answered by [`Event::Stopped`].
+    Shutdown,
+}
+
+/// What to load, and with how much of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Folder of the checkpoint.
+    pub model: PathBuf,
+    /// Memory that the engine may use; `None` leaves it to the engine.
+    pub memory: Option<Bytes>,
+    /// Threads that compute; `None` is one for each physical core.
+    pub threads: Option<usize>,
+}
+
+/// One turn, from a prompt to its last token.
+#[derive(Clone, Debug)]
+pub struct TurnRequest {
+    /// The name that every event of this turn carries.
+    pub turn: TurnId,
+    /// What the model reads.
+    pub prompt: Prompt,
+    /// How the next token is drawn.
+    pub sampling: Sampling,
+    /// Most tokens to generate; `None` is up to the context limit.
+    pub max_tokens: Option<usize>,
+    /// Tokens of the prompt that one pass computes together; `None` is the engine's choice. Never changes a bit.
+    pub prefill_chunk: Option<usize>,
+    /// Whether to send [`Event::Logits`] for the last prompt position and each generated step.
+    pub logits: bool,
+    /// Stops the turn.
+    pub cancel: CancelFlag,
+}
+
+/// What the model reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prompt {
+    /// A conversation, rendered in the model's chat format; the output is parsed into channels.
+    Chat(Conversation),
+    /// Text as it is, with marker spellings read as markers; the output is plain text.
+    Raw(String),
+    /// Token ids as they are; the output is plain text.
+    Ids(Vec<u32>),
+}
+
+/// How the next token is drawn. `None` is the checkpoint's own default, or else the model card's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampling {
+    /// 0 is greedy.
+    pub temperature: Option<f32>,
+    /// The nucleus: the smallest set of tokens whose probability reaches this, in (0, 1].
+    pub top_p: Option<f32>,
+    /// Makes a run repeatable; drawn at random if not given.
+    pub seed: Option<u64>,
+}
+
+/// What the engine has to say.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Loading goes on: `done` of `total` bytes.
+    Loading {
+        /// Bytes read so far.
+        done: u64,
+        /// Bytes to read.
+        total: u64,
+    },
+    /// The model is loaded.
+    Ready(Box<ModelFacts>),
+    /// The prompt was rendered; reading it begins.
+    Prompt {
+        /// Its turn.
+        turn: TurnId,
+        /// All ids of the prompt.
+        ids: Vec<u32>,
+        /// How many of them were still in the state from the turn before.
+        reused: usize,
+    },
+    /// The logits of one step, in f32, one for each id of the vocabulary.
+    Logits {
+        /// Its turn.
+        turn: TurnId,
+        /// One for each id.
+        values: Vec<f32>,
+    },
+    /// More of the model's output: whole characters only.
+    Delta {
+        /// Its turn.
+        turn: TurnId,
+        /// What came.
+        part: Part,
+    },
+    /// The turn is over.
+    Finished {
+        /// Its turn.
+        turn: TurnId,
+        /// How it ended, and what it took.
+        outcome: Box<Outcome>,
+    },
+    /// Loading failed, or the engine broke and must be loaded again.
+    Failed(UserError),
+    /// The engine has left.
+    Stopped,
+}
+
+/// A piece of the model's output, in the channel where the model put it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// Of its reasoning.
+    Thinking(String),
+    /// Of its answer.
+    Answer(String),
+    /// A tool call, whole.
+    ToolCall(ToolCall),
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model said so.
+    Stop,
+    /// A limit was reached.
+    Length,
+    /// The user stopped it.
+    Cancelled,
+    /// It failed; what came before is valid.
+    Error,
+}
+
+impl Finish {
+    /// The word that `run --json` prints.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Cancelled => "cancelled",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// How a turn ended, and what it took.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Why it ended.
+    pub finish: Finish,
+    /// The failure, where it failed.
+    pub error: Option<UserError>,
+    /// The generated ids, the stop id included.
+    pub ids: Vec<u32>,
+    /// The seed that was used.
+    pub seed: u64,
+    /// Seconds that reading the prompt took.
+    pub prefill_s: f64,
+    /// Seconds of each pass that decoded one token: one shorter than `ids`, since the first comes of the prefill.
+    pub decode_s: Vec<f64>,
+    /// Seconds from the command to the first token, where there was one.
+    pub first_token_s: Option<f64>,
+    /// Bytes of the trunk read from disk during the turn.
+    pub trunk_bytes: u64,
+    /// Bytes of experts read from disk during the turn.
+    pub expert_bytes: u64,
+    /// What the experts' cache did during the turn.
+    pub experts: ExpertCounts,
+}
+
+/// What a loaded model is, for those who show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFacts {
+    /// Name of its folder.
+    pub name: String,
+    /// Decoder layers.
+    pub layers: usize,
+    /// Routed experts in a layer.
+    pub experts: usize,
+    /// Of which each token wakes so many.
+    pub top_k: usize,
+    /// Ids in the vocabulary.
+    pub vocabulary: usize,
+    /// Parameters of the language model.
+    pub parameters: u64,
+    /// Bytes of its tensors on disk.
+    pub bytes: Bytes,
+    /// Positions that the context may hold.
+    pub context_limit: usize,
+    /// Bytes that are held in memory from now on, without the experts' slots.
+    pub resident: Bytes,
+    /// Experts that the cache can hold at once.
+    pub slots: usize,
+    /// Bytes of one expert.
+    pub expert_bytes: Bytes,
+    /// Seconds that loading took.
+    pub load_s: f64,
+    /// Threads that compute.
+    pub threads: usize,
+    /// Instruction set that the kernels use.
+    pub tier: &'static str,
+    /// Temperature where none is asked for.
+    pub temperature: f32,
+    /// Nucleus where none is asked for.
+    pub top_p: f32,
+}

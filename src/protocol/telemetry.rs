@@ -1,0 +1,248 @@
+//! Numbers that the engine writes and the screen samples: relaxed atomics, no locks, no events.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use crate::units::{Bytes, Percent, Rate};
+
+/// What the engine is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// Nothing is loaded.
+    #[default]
+    Empty,
+    /// Reading the checkpoint.
+    Loading,
+    /// Waiting for a turn.
+    Idle,
+    /// Reading the prompt.
+    Prefill,
+    /// Writing tokens.
+    Decode,
+}
+
+impl Phase {
+    const ALL: [Self; 5] = [Self::Empty, Self::Loading, Self::Idle, Self::Prefill, Self::Decode];
+}
+
+/// What the experts' cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpertCounts {
+    /// Experts that the router woke: distinct ones for each layer and pass.
+    pub requests: u64,
+    /// Of these, in memory before the pass began (not "read a moment ago").
+    pub resident: u64,
+    /// Reads from disk.
+    pub reads: u64,
+    /// Bytes of these reads.
+    pub bytes: u64,
+}
+
+impl ExpertCounts {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(earlier.requests),
+            resident: self.resident.saturating_sub(earlier.resident),
+            reads: self.reads.saturating_sub(earlier.reads),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+        }
+    }
+
+    /// Share of the requests that found their expert in memory.
+    pub fn hit_rate(self) -> Percent {
+        Percent::of(self.resident, self.requests)
+    }
+}
+
+macro_rules! telemetry {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// The engine's counters. Each field has a single writer; a reader may see one field a moment older than
+        /// another.
+        #[derive(Debug)]
+        pub struct Telemetry {
+            epoch: Instant,
+            phase: AtomicU8,
+            $($(#[$doc])* pub $name: AtomicU64,)*
+        }
+
+        /// [`Telemetry`] at one moment.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct Sample {
+            /// Seconds since the program began to count.
+            pub at: f64,
+            /// What the engine is doing.
+            pub phase: Phase,
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Default for Telemetry {
+            fn default() -> Self {
+                Self { epoch: Instant::now(), phase: AtomicU8::new(0), $($name: AtomicU64::new(0),)* }
+            }
+        }
+
+        impl Telemetry {
+            /// All numbers as they are now.
+            pub fn sample(&self) -> Sample {
+                Sample { at: self.now(), phase: self.phase(), $($name: self.$name.load(Relaxed),)* }
+            }
+        }
+
+        impl Default for Sample {
+            fn default() -> Self {
+                Self { at: 0.0, phase: Phase::Empty, $($name: 0,)* }
+            }
+        }
+    };
+}
+
+telemetry! {
+    /// The turn that runs, or ran last.
+    turn,
+    /// Bytes that loading has read.
+    load_done,
+    /// Bytes that loading will read.
+    load_total,
+    /// Prompt tokens that this turn has to read.
+    prompt_total,
+    /// Of these, read so far.
+    prompt_done,
+    /// Tokens that this turn has generated.
+    tokens,
+    /// The layer that is computed, counted from zero.
+    layer,
+    /// Layers of the model.
+    layers,
+    /// When the running pass began, in nanoseconds since the epoch of the counters.
+    pass_began_ns,
+    /// Nanoseconds that the last decoded token took.
+    last_token_ns,
+    /// Nanoseconds from the command to the first token of this turn; 0 before it.
+    first_token_ns,
+    /// Bytes of the trunk read from disk since the start.
+    trunk_bytes,
+    /// Bytes of experts read from disk since the start.
+    expert_bytes,
+    /// Experts woken since the start: see [`ExpertCounts`].
+    expert_requests,
+    /// Of these, resident before their pass.
+    expert_resident,
+    /// Reads of experts since the start.
+    expert_reads,
+    /// Experts woken by the last decoded token.
+    token_requests,
+    /// Of these, resident before it.
+    token_resident,
+    /// Experts in memory.
+    slots_used,
+    /// Experts that fit.
+    slots_total,
+    /// Positions that the state holds.
+    context_used,
+    /// Positions that it may hold.
+    context_limit,
+    /// Bytes of the model's state.
+    state_bytes,
+    /// Bytes that the process has in memory, sampled once a second.
+    rss,
+    /// Most of it so far.
+    peak_rss,
+    /// Bytes that the engine may use.
+    budget,
+    /// Bytes of the machine's memory, or of its container's limit.
+    machine_memory,
+}
+
+impl Telemetry {
+    /// Seconds since the epoch of the counters.
+    pub fn now(&self) -> f64 {
+        self.epoch.elapsed().as_secs_f64()
+    }
+
+    /// Nanoseconds since the epoch of the counters.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// What the engine is doing.
+    pub fn phase(&self) -> Phase {
+        Phase::ALL.get(usize::from(self.phase.load(Relaxed))).copied().unwrap_or_default()
+    }
+
+    /// Says what the engine is doing from now on.
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
+}
+
+impl Sample {
+    /// What the experts' cache did since the start.
+    pub const fn experts(&self) -> ExpertCounts {
+        ExpertCounts {
+            requests: self.expert_requests,
+            resident: self.expert_resident,
+            reads: self.expert_reads,
+            bytes: self.expert_bytes,
+        }
+    }
+
+    /// Seconds that the running pass has taken so far.
+    pub fn pass_seconds(&self) -> f64 {
+        (self.at - self.pass_began_ns as f64 * 1e-9).max(0.0)
+    }
+}
+
+/// Rates between two samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes read from disk in a second.
+    pub disk: Rate,
+    /// Bytes read from disk between the two.
+    pub read: Bytes,
+    /// Tokens in a second between the two; 0 across turns.
+    pub tokens_per_second: f64,
+}
+
+impl Rates {
+    /// What happened from `earlier` to `later`.
+    pub fn between(earlier: &Sample, later: &Sample) -> Self {
+        let seconds = later.at - earlier.at;
+        let bytes = |s: &Sample| s.trunk_bytes + s.expert_bytes;
+        let read = Bytes(bytes(later).saturating_sub(bytes(earlier)));
+        let tokens = if earlier.turn == later.turn { later.tokens.saturating_sub(earlier.tokens) } else { 0 };
+        Self {
+            disk: Rate::of(read, seconds),
+            read,
+            tokens_per_second: if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_survive_the_atomic() {
+        let telemetry = Telemetry::default();
+        for phase in Phase::ALL {
+            telemetry.set_phase(phase);
+            assert_eq!(telemetry.sample().phase, phase);
+        }
+    }
+
+    #[test]
+    fn rates_are_differences_over_time() {
+        let earlier = Sample { at: 1.0, turn: 1, tokens: 4, trunk_bytes: 100, ..Sample::default() };
+        let later = Sample { at: 3.0, turn: 1, tokens: 5, trunk_bytes: 300, expert_bytes: 800, ..Sample::default() };
+        let rates = Rates::between(&earlier, &later);
+        assert_eq!(rates.read, Bytes(1000));
+        assert_eq!(rates.disk, Rate(500.0));
+        assert!((rates.tokens_per_second - 0.5).abs() < 1e-12);
+        let next_turn = Sample { turn: 2, tokens: 9, ..later };
+        assert_eq!(Rates::between(&later, &next_turn), Rates { disk: Rate(0.0), read: Bytes(0), tokens_per_second: 0.0 });
+    }
+}

@@ -1,0 +1,159 @@
+//! Files whose errors always name the path: whole small files, and positioned reads that loop over short ones.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// One read never asks for more: some systems refuse 2 GiB and above.
+const MAX_READ: usize = 1 << 30;
+
+/// A file could not be opened or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file ended early.
+    #[error("{} ends early: wanted {wanted} bytes at offset {offset}, got {got}", path.display())]
+    Short {
+        /// The file.
+        path: PathBuf,
+        /// Where the read began.
+        offset: u64,
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes there.
+        got: usize,
+    },
+    /// The file is larger than anything it should hold.
+    #[error("{} is {found} bytes long, more than the {limit} that such a file may have", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        found: u64,
+        /// The most.
+        limit: u64,
+    },
+}
+
+impl Error {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// Whether the file is not there at all.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// A file open for positioned reads, from any thread.
+#[derive(Debug)]
+pub struct Source {
+    file: File,
+    path: PathBuf,
+    len: u64,
+}
+
+impl Source {
+    /// Opens `path`, which must be a regular file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        let metadata = file.metadata().map_err(Error::io("look at", path))?;
+        if !metadata.is_file() {
+            return Err(Error::io("read", path)(io::Error::other("it is not a file")));
+        }
+        Ok(Self { file, path: path.to_owned(), len: metadata.len() })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length in bytes when it was opened.
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it was empty when it was opened.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Fills `buffer` from `offset`, over as many reads as it takes.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let mut got = 0;
+        while got < buffer.len() {
+            let end = buffer.len().min(got + MAX_READ);
+            match read_at(&self.file, &mut buffer[got..end], offset + got as u64) {
+                Ok(0) => return Err(Error::Short { path: self.path.clone(), offset, wanted: buffer.len(), got }),
+                Ok(n) => got += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io("read", &self.path)(e)),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+/// The whole of a small file; one over `limit` bytes is refused before it is read.
+pub fn read_small(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    let source = Source::open(path)?;
+    let len = source.len();
+    if len > limit {
+        return Err(Error::TooLarge { path: path.to_owned(), found: len, limit });
+    }
+    let len = usize::try_from(len).map_err(|_| Error::TooLarge { path: path.to_owned(), found: len, limit })?;
+    let mut bytes = vec![0; len];
+    source.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_file_says_what_was_wanted_and_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("shard");
+        std::fs::write(&path, [7; 10]).unwrap();
+        let source = Source::open(&path).unwrap();
+        let mut buffer = [0; 8];
+        source.read_exact_at(&mut buffer, 2).unwrap();
+        assert_eq!(buffer, [7; 8]);
+        let error = source.read_exact_at(&mut buffer, 6).unwrap_err().to_string();
+        assert!(error.contains("shard ends early: wanted 8 bytes at offset 6, got 4"), "{error}");
+    }
+
+    #[test]
+    fn small_files_have_a_limit_and_folders_are_no_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        std::fs::write(&path, b"{}").unwrap();
+        assert_eq!(read_small(&path, 2).unwrap(), b"{}");
+        assert!(matches!(read_small(&path, 1), Err(Error::TooLarge { found: 2, limit: 1, .. })));
+        assert!(read_small(dir.path(), 1).unwrap_err().to_string().contains("not a file"));
+        assert!(read_small(&dir.path().join("none"), 1).unwrap_err().is_not_found());
+    }
+}

@@ -1,0 +1,191 @@
+//! Sizes, rates and shares: parsed and printed in one way everywhere.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes. Prints in binary units (`2.3 GiB`), parses `24GiB`, `24G`, `8GB`, `512 MiB`, `4096`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// The text is not a size.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not a size: {problem}; write it like 24GiB, 8GB or 512MiB")]
+pub struct ParseBytesError {
+    found: String,
+    problem: &'static str,
+}
+
+const UNITS: [(&str, u64); 12] = [
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("kb", 1_000),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("mb", 1_000_000),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("tib", 1 << 40),
+    ("tb", 1_000_000_000_000),
+];
+
+impl FromStr for Bytes {
+    type Err = ParseBytesError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = |problem| ParseBytesError { found: text.to_owned(), problem };
+        let trimmed = text.trim();
+        let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        if number.is_empty() {
+            return Err(error("it does not start with a number"));
+        }
+        let unit = unit.trim().to_ascii_lowercase();
+        let factor = if unit.is_empty() {
+            1
+        } else {
+            UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| error("the unit is unknown"))?
+        };
+        let bytes = match number.parse::<u64>() {
+            Ok(whole) => whole.checked_mul(factor).ok_or_else(|| error("it is too large"))?,
+            Err(_) => {
+                let value: f64 = number.parse().map_err(|_| error("the number is malformed"))?;
+                let bytes = value * factor as f64;
+                // 2^63 as the bound: far above any machine, far below where the cast would saturate.
+                if !(0.0..9.2e18).contains(&bytes) {
+                    return Err(error("it is too large"));
+                }
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
+                let bytes = bytes as u64;
+                bytes
+            }
+        };
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = scaled(self.0 as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"]);
+        f.pad(&text)
+    }
+}
+
+/// Bytes in a second. Prints in decimal units, as disks are sold: `3.2 GB/s`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Rate(pub f64);
+
+impl Rate {
+    /// The rate of `bytes` in `seconds`; nothing moved in no time is a rate of zero.
+    pub fn of(bytes: Bytes, seconds: f64) -> Self {
+        if seconds > 0.0 { Self(bytes.0 as f64 / seconds) } else { Self(0.0) }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = scaled(self.0, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
+        f.pad(&text)
+    }
+}
+
+/// A share of a whole, held as a fraction of one. Prints as `63 %`; a share of nothing prints as `–`.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Percent(pub f64);
+
+impl Percent {
+    /// `part` of `whole`; not a number where `whole` is zero.
+    pub fn of(part: u64, whole: u64) -> Self {
+        if whole == 0 { Self(f64::NAN) } else { Self(part as f64 / whole as f64) }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_nan() { f.pad("–") } else { f.pad(&format!("{:.0} %", self.0 * 100.0)) }
+    }
+}
+
+/// A duration as a person says it: `0.42 s`, `12 s`, `3 min 05 s`, `2 h 10 min`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Seconds(pub f64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = self.0.max(0.0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "non-negative; a saturated cast still prints")]
+        let whole = s.round() as u64;
+        let text = if s < 9.995 {
+            format!("{s:.2} s")
+        } else if whole < 60 {
+            format!("{whole} s")
+        } else if whole < 3600 {
+            format!("{} min {:02} s", whole / 60, whole % 60)
+        } else {
+            format!("{} h {:02} min", whole / 3600, whole % 3600 / 60)
+        };
+        f.pad(&text)
+    }
+}
+
+/// `value` in the largest unit that leaves it at one or more, with three significant digits.
+fn scaled(value: f64, step: f64, units: &[&str]) -> String {
+    let mut value = value;
+    let mut unit = 0;
+    // 999.5 would print as 1000 of the smaller unit.
+    while value >= step * 0.9995 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    let name = units.get(unit).copied().unwrap_or_default();
+    if unit == 0 || value >= 99.95 {
+        format!("{value:.0} {name}")
+    } else if value >= 9.995 {
+        format!("{value:.1} {name}")
+    } else {
+        format!("{value:.2} {name}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_parse_in_both_systems() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("24GiB", 24 << 30),
+            ("24 gib", 24 << 30),
+            ("24G", 24 << 30),
+            ("8GB", 8_000_000_000),
+            ("1.5MiB", 3 << 19),
+            (" 512k ", 512 << 10),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused_and_named() {
+        for text in ["", "nan", "inf", "-1", "GiB", "1..5", "12parsecs", "99999999999999999999", "20000000TiB", "1.9e3"] {
+            let error = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(error.contains(&format!("`{text}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_print_with_three_digits() {
+        assert_eq!(Bytes(0).to_string(), "0 B");
+        assert_eq!(Bytes(1023).to_string(), "1.00 KiB");
+        assert_eq!(Bytes(17_547_264).to_string(), "16.7 MiB");
+        assert_eq!(Rate(3_200_000_000.0).to_string(), "3.20 GB/s");
+        assert_eq!(Percent::of(1, 3).to_string(), "33 %");
+        assert_eq!(Percent::of(0, 0).to_string(), "–");
+        assert_eq!(Seconds(0.4217).to_string(), "0.42 s");
+        assert_eq!(Seconds(185.2).to_string(), "3 min 05 s");
+        assert_eq!(Seconds(7801.0).to_string(), "2 h 10 min");
+    }
+}
