@@ -238,7 +238,10 @@ mod tests {
     #[test]
     fn the_environment_can_force_a_tier_and_must_name_a_known_one() {
         assert_eq!(Kernels::choose(Some("scalar")).unwrap().tier(), Tier::Scalar);
-        assert_eq!(Kernels::choose(Some("avx9")).unwrap_err(), TierError::Unknown { found: "avx9".to_owned() });
+        assert_eq!(
+            Kernels::choose(Some("avx9")).unwrap_err(),
+            TierError::Unknown { found: "avx9".to_owned() }
+        );
         let best = Kernels::choose(None).unwrap().tier();
         assert!(Tier::ALL.into_iter().all(|tier| !tier.is_available() || tier <= best));
     }
