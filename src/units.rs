@@ -51,23 +51,22 @@ impl FromStr for Bytes {
                 .map(|(_, factor)| *factor)
                 .ok_or_else(|| error("the unit is unknown"))?
         };
-        let bytes = match number.parse::<u64>() {
-            Ok(whole) => whole.checked_mul(factor).ok_or_else(|| error("it is too large"))?,
-            Err(_) => {
-                let value: f64 = number.parse().map_err(|_| error("the number is malformed"))?;
-                let bytes = value * factor as f64;
-                // 2^63 as the bound: far above any machine, far below where the cast would saturate.
-                if !(0.0..9.2e18).contains(&bytes) {
-                    return Err(error("it is too large"));
-                }
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "the range was checked"
-                )]
-                let bytes = bytes as u64;
-                bytes
+        let bytes = if let Ok(whole) = number.parse::<u64>() {
+            whole.checked_mul(factor).ok_or_else(|| error("it is too large"))?
+        } else {
+            let value = number.parse::<f64>().ok().ok_or_else(|| error("the number is malformed"))?;
+            let bytes = value * factor as f64;
+            // 2^63 as the bound: far above any machine, far below where the cast would saturate.
+            if !(0.0..9.2e18).contains(&bytes) {
+                return Err(error("it is too large"));
             }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the range was checked"
+            )]
+            let bytes = bytes as u64;
+            bytes
         };
         Ok(Self(bytes))
     }

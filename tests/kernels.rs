@@ -1,5 +1,7 @@
 //! Every instruction tier of this machine against the scalar reference, bit for bit.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use dormouse::kernels::{Kernels, Tier, deinterleave};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -265,7 +265,6 @@ mod tests {
     #[test]
     fn columns_are_dots_along_the_rows() {
         for (rows, columns) in [(1, 1), (24, 48), (17, 33), (128, 16), (5, 100)] {
-            #[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
             let weights: Vec<u16> =
                 noise(rows * columns, 3).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
             let x = noise(rows, 4);
@@ -285,7 +284,6 @@ mod tests {
     #[test]
     fn many_vectors_give_the_bits_of_each_alone() {
         let (rows, columns, vectors) = (7, 45, 5);
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
         let weights: Vec<u16> = noise(rows * columns, 5).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
         let xs = noise(vectors * columns, 6);
         let mut all = vec![0.0; rows * vectors];

@@ -71,7 +71,6 @@ macro_rules! kernels {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)?;)*) => {
         /// The functions of one tier. See [`mod@reference`] for shapes and orders; all tiers give the same bits.
         #[derive(Debug)]
-        #[expect(clippy::type_complexity, reason = "each field is the signature of one kernel")]
         pub struct Kernels {
             tier: Tier,
             $($name: unsafe fn($($type),*) $(-> $out)?,)*

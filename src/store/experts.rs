@@ -75,26 +75,23 @@ impl Experts {
         let no_expert = Error::NoExpert { layer, expert };
         let (Ok(l), Ok(e)) = (u32::try_from(layer), u32::try_from(expert)) else { return Err(no_expert) };
         let key = (l, e);
-        let slot = match self.by_key.get(&key) {
-            Some(&slot) => {
-                if self.slots[slot].pass < self.pass {
-                    self.counters.resident += 1;
-                }
-                slot
+        let slot = if let Some(&slot) = self.by_key.get(&key) {
+            if self.slots[slot].pass < self.pass {
+                self.counters.resident += 1;
             }
-            None => {
-                let extents = checkpoint.expert(layer, expert).ok_or(no_expert)?;
-                let slot = self.free_slot();
-                self.fill(checkpoint, slot, &extents).map_err(|source| Error::Expert {
-                    layer,
-                    expert,
-                    source: Box::new(source),
-                })?;
-                self.slots[slot].key = Some(key);
-                self.slots[slot].pass = self.pass;
-                self.by_key.insert(key, slot);
-                slot
-            }
+            slot
+        } else {
+            let extents = checkpoint.expert(layer, expert).ok_or(no_expert)?;
+            let slot = self.free_slot();
+            self.fill(checkpoint, slot, &extents).map_err(|source| Error::Expert {
+                layer,
+                expert,
+                source: Box::new(source),
+            })?;
+            self.slots[slot].key = Some(key);
+            self.slots[slot].pass = self.pass;
+            self.by_key.insert(key, slot);
+            slot
         };
         self.counters.requests += 1;
         self.lru.touch(slot);
