@@ -201,7 +201,8 @@ mod tests {
     #[test]
     fn numbers_print_with_three_digits() {
         assert_eq!(Bytes(0).to_string(), "0 B");
-        assert_eq!(Bytes(1023).to_string(), "1.00 KiB");
+        assert_eq!(Bytes(1023).to_string(), "1023 B");
+        assert_eq!(Bytes(1024).to_string(), "1.00 KiB");
         assert_eq!(Bytes(17_547_264).to_string(), "16.7 MiB");
         assert_eq!(Rate(3_200_000_000.0).to_string(), "3.20 GB/s");
         assert_eq!(Percent::of(1, 3).to_string(), "33 %");
