@@ -1,6 +1,9 @@
 //! What can go wrong between the shards and those who compute.
 
+use std::io;
+
 use crate::checkpoint::{self, Tensor};
+use crate::sys::file;
 use crate::units::Bytes;
 
 /// Weights could not be had.
@@ -9,6 +12,9 @@ pub enum Error {
     /// A shard could not be read.
     #[error(transparent)]
     Checkpoint(#[from] checkpoint::Error),
+    /// A shard could not be read.
+    #[error(transparent)]
+    Read(#[from] file::Error),
     /// An expert could not be read.
     #[error("layer {layer}, expert {expert}: {source}")]
     Expert {
@@ -49,7 +55,10 @@ pub enum Error {
         /// The difference.
         shortfall: Bytes,
     },
-    /// The reading was stopped.
-    #[error("loading was stopped")]
+    /// The system gives no memory.
+    #[error("the system gives no memory for a buffer: {0}")]
+    Memory(#[from] io::Error),
+    /// A wait was stopped by whoever asked.
+    #[error("reading was stopped")]
     Stopped,
 }

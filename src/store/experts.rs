@@ -1,64 +1,121 @@
-//! Routed experts: read when they are woken, into a bounded cache of slots.
+//! Routed experts: read when the router wakes them, into a bounded cache of slots.
+//!
+//! [`Experts::wake`] is told all experts that a layer needs and starts a read for each that is missing, as far as there
+//! are slots; [`Experts::next`] hands them out as they land. A slot that is needed cannot be given up before it was
+//! handed out and the next one asked for. A read that an earlier pass left under way is waited for, never repeated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::Counters;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+
 use super::error::Error;
+use super::io::{Check, Done, Job, Pool, Urgency};
 use super::policy::Lru;
-use crate::checkpoint::{Checkpoint, ExpertPart, Extent};
+use super::trunk::GLANCE;
+use crate::checkpoint::{Checkpoint, ExpertPart, Extent, Manifest};
+use crate::sys::buffer::{Buffer, window};
 
 /// The weights of one expert. Packed nibbles and scales, as in the shard: see [`ExpertPart`] for shapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Expert<'a> {
+    /// Its number in the layer.
+    pub number: usize,
     bytes: &'a [u8],
-    bounds: &'a [usize; 7],
+    places: &'a [usize; 6],
+    lengths: &'a [usize; 6],
 }
 
 impl<'a> Expert<'a> {
     /// The bytes of one of its six tensors.
     pub fn part(&self, part: ExpertPart) -> &'a [u8] {
-        let i = part as usize;
-        self.bytes.get(self.bounds[i]..self.bounds[i + 1]).unwrap_or_default()
+        let (place, len) = (self.places[part as usize], self.lengths[part as usize]);
+        self.bytes.get(place..place + len).unwrap_or_default()
     }
 }
 
+/// What the cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) bytes: u64,
+    pub(super) requests: u64,
+    pub(super) resident: u64,
+    pub(super) reads: u64,
+    pub(super) late: u64,
+    pub(super) waited: Duration,
+}
+
+type Key = (u32, u32);
+
 #[derive(Debug)]
 struct Slot {
-    /// Layer and expert, once the bytes are whole.
-    key: Option<(u32, u32)>,
+    /// Layer and expert that it holds, or will hold once it is read.
+    key: Option<Key>,
+    /// Not there while it is being read.
+    buffer: Option<Buffer>,
+    places: [usize; 6],
     /// The pass in which it was read.
     pass: u64,
-    bytes: Vec<u8>,
+    /// Woken, and not yet handed out and done with.
+    needed: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Experts {
-    /// Where each part begins and ends in a slot.
-    bounds: [usize; 7],
+    checkpoint: Arc<Checkpoint>,
+    manifest: Option<Arc<Manifest>>,
+    pool: Arc<Pool>,
+    lengths: [usize; 6],
+    slot_bytes: usize,
     capacity: usize,
     slots: Vec<Slot>,
-    by_key: HashMap<(u32, u32), usize>,
+    by_key: HashMap<Key, usize>,
     lru: Lru,
     pass: u64,
-    counters: Counters,
+    counts: Counts,
+    sender: Sender<Done>,
+    done: Receiver<Done>,
+    /// Slots that are needed, or were in this call of [`Self::wake`].
+    needed: Vec<usize>,
+    /// Woken experts that wait for a slot.
+    unasked: VecDeque<Key>,
+    /// Needed slots that have landed.
+    landed: VecDeque<usize>,
+    /// Woken experts that were not yet handed out.
+    missing: usize,
+    /// The slot that was handed out last.
+    current: Option<usize>,
 }
 
 impl Experts {
-    pub(super) fn new(checkpoint: &Checkpoint, capacity: usize) -> Self {
-        let mut bounds = [0; 7];
-        for (i, part) in ExpertPart::ALL.into_iter().enumerate() {
-            let (rows, columns) = part.shape(checkpoint.config());
-            bounds[i + 1] = bounds[i] + rows * columns;
-        }
+    pub(super) fn new(
+        checkpoint: &Arc<Checkpoint>,
+        capacity: usize,
+        pool: Arc<Pool>,
+        manifest: Option<Arc<Manifest>>,
+    ) -> Self {
+        let (sender, done) = unbounded();
         Self {
-            bounds,
-            // With no slot at all nothing could be computed: an expert in use needs a place.
+            checkpoint: Arc::clone(checkpoint),
+            manifest,
+            pool,
+            lengths: lengths(checkpoint),
+            slot_bytes: slot_bytes(checkpoint),
+            // An expert in use needs a place, whatever was planned.
             capacity: capacity.max(1),
             slots: Vec::new(),
             by_key: HashMap::new(),
             lru: Lru::new(),
             pass: 0,
-            counters: Counters::default(),
+            counts: Counts::default(),
+            sender,
+            done,
+            needed: Vec::new(),
+            unasked: VecDeque::new(),
+            landed: VecDeque::new(),
+            missing: 0,
+            current: None,
         }
     }
 
@@ -66,82 +123,149 @@ impl Experts {
         self.pass += 1;
     }
 
-    pub(super) fn fetch(
-        &mut self,
-        checkpoint: &Checkpoint,
-        layer: usize,
-        expert: usize,
-    ) -> Result<Expert<'_>, Error> {
-        let no_expert = Error::NoExpert { layer, expert };
-        let (Ok(l), Ok(e)) = (u32::try_from(layer), u32::try_from(expert)) else { return Err(no_expert) };
-        let key = (l, e);
-        let slot = if let Some(&slot) = self.by_key.get(&key) {
-            if self.slots[slot].pass < self.pass {
-                self.counters.resident += 1;
+    /// Needs these experts of `layer`, each named once. Forgets what an earlier call still needed.
+    pub(super) fn wake(&mut self, layer: usize, numbers: &[usize]) -> Result<(), Error> {
+        // Few are needed at once, and there may be many slots.
+        for slot in std::mem::take(&mut self.needed) {
+            self.slots[slot].needed = false;
+        }
+        self.unasked.clear();
+        self.landed.clear();
+        self.current = None;
+        self.missing = numbers.len();
+        self.counts.requests += numbers.len() as u64;
+        for &number in numbers {
+            let key = key(layer, number)?;
+            let Some(&slot) = self.by_key.get(&key) else {
+                self.unasked.push_back(key);
+                continue;
+            };
+            self.lru.touch(slot);
+            self.needed.push(slot);
+            let held = &mut self.slots[slot];
+            held.needed = true;
+            if held.buffer.is_some() {
+                self.landed.push_back(slot);
+                self.counts.resident += u64::from(held.pass < self.pass);
             }
-            slot
-        } else {
-            let extents = checkpoint.expert(layer, expert).ok_or(no_expert)?;
-            let slot = self.free_slot();
-            self.fill(checkpoint, slot, &extents).map_err(|source| Error::Expert {
-                layer,
-                expert,
-                source: Box::new(source),
-            })?;
-            self.slots[slot].key = Some(key);
-            self.slots[slot].pass = self.pass;
-            self.by_key.insert(key, slot);
-            slot
-        };
-        self.counters.requests += 1;
-        self.lru.touch(slot);
-        Ok(Expert { bytes: &self.slots[slot].bytes, bounds: &self.bounds })
+        }
+        self.ask()
     }
 
-    /// A slot that holds nothing: a new one while there is room, else the one that was not used for the longest time.
-    fn free_slot(&mut self) -> usize {
-        match self.lru.oldest() {
-            Some(oldest) if self.slots.len() == self.capacity => {
-                if let Some(key) = self.slots[oldest].key.take() {
-                    self.by_key.remove(&key);
+    /// The next woken expert that has landed, or nothing once all were handed out. A wait for the disk ends when
+    /// `cancelled` says so.
+    pub(super) fn next(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<Expert<'_>>, Error> {
+        if let Some(slot) = self.current.take() {
+            self.slots[slot].needed = false;
+        }
+        self.ask()?;
+        while let Ok(done) = self.done.try_recv() {
+            self.arrived(done)?;
+        }
+        let began = Instant::now();
+        let mut waited = false;
+        while self.missing > 0 {
+            if let Some(slot) = self.landed.pop_front() {
+                self.missing -= 1;
+                self.current = Some(slot);
+                if waited {
+                    self.counts.late += 1;
+                    self.counts.waited += began.elapsed();
                 }
-                oldest
+                let Slot { key: Some((_, number)), buffer: Some(buffer), places, .. } = &self.slots[slot] else {
+                    continue;
+                };
+                let number = *number as usize;
+                return Ok(Some(Expert { number, bytes: buffer, places, lengths: &self.lengths }));
             }
-            _ => {
-                self.slots.push(Slot { key: None, pass: 0, bytes: vec![0; self.bounds[6]] });
-                self.lru.add();
-                self.slots.len() - 1
+            waited = true;
+            match self.done.recv_timeout(GLANCE) {
+                Ok(done) => self.arrived(done)?,
+                Err(RecvTimeoutError::Timeout) if !cancelled() => {}
+                Err(_) => return Err(Error::Stopped),
             }
+            self.ask()?;
         }
+        Ok(None)
     }
 
-    /// Reads an expert: in one piece where its tensors follow each other in the shard, else one by one.
-    fn fill(
-        &mut self,
-        checkpoint: &Checkpoint,
-        slot: usize,
-        extents: &[Extent; 6],
-    ) -> Result<(), crate::checkpoint::Error> {
-        let bytes = &mut self.slots[slot].bytes;
-        let follows = |pair: &[Extent]| match pair {
-            [a, b] => a.shard == b.shard && a.offset + a.len == b.offset,
-            _ => false,
-        };
-        if extents.windows(2).all(follows) {
-            let [first, ..] = *extents;
-            checkpoint.read(Extent { len: bytes.len() as u64, ..first }, bytes)?;
-        } else {
-            for (extent, bounds) in extents.iter().zip(self.bounds.windows(2)) {
-                checkpoint.read(*extent, &mut bytes[bounds[0]..bounds[1]])?;
-            }
+    /// Starts reads for woken experts while there are slots for them.
+    fn ask(&mut self) -> Result<(), Error> {
+        while let Some(&key) = self.unasked.front() {
+            let Some(slot) = self.free_slot()? else { break };
+            self.unasked.pop_front();
+            let (layer, number) = (key.0 as usize, key.1 as usize);
+            let extents = self
+                .checkpoint
+                .expert(layer, number)
+                .ok_or(Error::NoExpert { layer, expert: number })?;
+            let held = &mut self.slots[slot];
+            let Some(buffer) = held.buffer.take() else { break };
+            held.key = Some(key);
+            held.needed = true;
+            self.needed.push(slot);
+            self.by_key.insert(key, slot);
+            self.lru.touch(slot);
+            let check = self.manifest.as_ref().map(|manifest| -> Check {
+                let (manifest, checkpoint) = (Arc::clone(manifest), Arc::clone(&self.checkpoint));
+                Box::new(move |parts| Ok(manifest.check_expert(&checkpoint, layer, number, parts)?))
+            });
+            let job = Job { tag: slot as u64, parts: parts(&extents), buffer, check, done: self.sender.clone() };
+            self.pool.read(job, Urgency::Now);
         }
-        self.counters.reads += 1;
-        self.counters.expert_bytes += self.bounds[6] as u64;
         Ok(())
     }
 
-    pub(super) const fn counters(&self) -> Counters {
-        self.counters
+    /// A slot that nobody needs, with nothing in it: a new one while there is room, else the one that was not used for
+    /// the longest time. Nothing while all are needed or being read.
+    fn free_slot(&mut self) -> Result<Option<usize>, Error> {
+        if self.slots.len() < self.capacity {
+            let buffer = Some(Buffer::new(self.slot_bytes)?);
+            self.slots.push(Slot { key: None, buffer, places: [0; 6], pass: 0, needed: false });
+            self.lru.add();
+            return Ok(Some(self.slots.len() - 1));
+        }
+        let idle = |slot: &usize| !self.slots[*slot].needed && self.slots[*slot].buffer.is_some();
+        let Some(slot) = self.lru.oldest_first().find(idle) else { return Ok(None) };
+        if let Some(key) = self.slots[slot].key.take() {
+            self.by_key.remove(&key);
+        }
+        Ok(Some(slot))
+    }
+
+    /// A read has ended. Its failure is an error only where the expert is needed now.
+    fn arrived(&mut self, done: Done) -> Result<(), Error> {
+        let Some((number, slot)) = usize::try_from(done.tag).ok().and_then(|n| Some((n, self.slots.get_mut(n)?))) else {
+            return Ok(());
+        };
+        slot.buffer = Some(done.buffer);
+        match done.result {
+            Ok(places) => {
+                slot.places = places_of_parts(&places, &self.lengths);
+                slot.pass = self.pass;
+                self.counts.reads += 1;
+                self.counts.bytes += self.lengths.iter().sum::<usize>() as u64;
+                if slot.needed {
+                    self.landed.push_back(number);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let needed = std::mem::take(&mut slot.needed);
+                let Some(key) = slot.key.take() else { return Ok(()) };
+                self.by_key.remove(&key);
+                let source = Box::new(error);
+                if needed {
+                    Err(Error::Expert { layer: key.0 as usize, expert: key.1 as usize, source })
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    pub(super) const fn counts(&self) -> Counts {
+        self.counts
     }
 
     pub(super) fn used(&self) -> usize {
@@ -151,4 +275,64 @@ impl Experts {
     pub(super) const fn slots(&self) -> usize {
         self.capacity
     }
+}
+
+fn key(layer: usize, expert: usize) -> Result<Key, Error> {
+    match (u32::try_from(layer), u32::try_from(expert)) {
+        (Ok(layer), Ok(expert)) => Ok((layer, expert)),
+        _ => Err(Error::NoExpert { layer, expert }),
+    }
+}
+
+/// Bytes of the six tensors.
+fn lengths(checkpoint: &Checkpoint) -> [usize; 6] {
+    ExpertPart::ALL.map(|part| {
+        let (rows, columns) = part.shape(checkpoint.config());
+        rows * columns
+    })
+}
+
+/// Bytes of a slot: one window where the six tensors of every expert follow each other in their shard, six otherwise.
+pub(super) fn slot_bytes(checkpoint: &Checkpoint) -> usize {
+    let config = checkpoint.config();
+    let mut all = (config.dense_layers..config.layers())
+        .flat_map(|layer| (0..config.moe.experts).filter_map(move |expert| checkpoint.expert(layer, expert)));
+    let lengths = lengths(checkpoint);
+    if all.all(|extents| in_one_run(&extents)) {
+        window(lengths.iter().sum())
+    } else {
+        lengths.iter().map(|len| window(*len)).sum()
+    }
+}
+
+fn in_one_run(extents: &[Extent; 6]) -> bool {
+    extents.array_windows().all(|[a, b]| a.shard == b.shard && a.offset + a.len == b.offset)
+}
+
+/// What to read for an expert: all at once where its tensors follow each other, else one by one.
+fn parts(extents: &[Extent; 6]) -> Vec<(Extent, usize)> {
+    if in_one_run(extents) {
+        let len = extents.iter().map(|extent| extent.len).sum();
+        return vec![(Extent { len, ..extents[0] }, 0)];
+    }
+    let mut at = 0;
+    let part = |extent: &Extent| {
+        let begin = at;
+        at += window(usize::try_from(extent.len).unwrap_or(usize::MAX));
+        (*extent, begin)
+    };
+    extents.iter().map(part).collect()
+}
+
+/// Where each tensor begins, after one read or after six.
+fn places_of_parts(read: &[usize], lengths: &[usize; 6]) -> [usize; 6] {
+    if let Ok(places) = <[usize; 6]>::try_from(read) {
+        return places;
+    }
+    let mut place = read.first().copied().unwrap_or(0);
+    lengths.map(|len| {
+        let begin = place;
+        place += len;
+        begin
+    })
 }

@@ -7,8 +7,10 @@
 
 mod error;
 mod experts;
+mod io;
 mod plan;
 mod policy;
+pub mod reader;
 mod trunk;
 
 use std::sync::Arc;

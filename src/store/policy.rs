@@ -35,9 +35,10 @@ impl Lru {
         }
     }
 
-    /// The slot that was not used for the longest time.
-    pub(super) fn oldest(&self) -> Option<usize> {
-        (self.oldest != NONE).then_some(self.oldest as usize)
+    /// The slots, the one that was not used for the longest time first.
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = usize> + '_ {
+        let some = |slot: u32| (slot != NONE).then_some(slot as usize);
+        std::iter::successors(some(self.oldest), move |slot| some(self.links[*slot][AFTER]))
     }
 
     fn append(&mut self, slot: u32) {
@@ -81,13 +82,13 @@ mod tests {
                 lru.touch(slot);
                 list.retain(|other| *other != slot);
                 list.push(slot);
-                prop_assert_eq!(lru.oldest(), list.first().copied());
+                prop_assert_eq!(lru.oldest_first().collect::<Vec<_>>(), list.clone());
             }
         }
     }
 
     #[test]
     fn nothing_is_oldest_among_none() {
-        assert_eq!(Lru::new().oldest(), None);
+        assert_eq!(Lru::new().oldest_first().next(), None);
     }
 }

@@ -67,7 +67,26 @@ pub struct Source {
 impl Source {
     /// Opens `path`, which must be a regular file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        Self::of(File::open(path), path)
+    }
+
+    /// Opens `path` for reads that pass the page cache by. Where the system knows no such thing it refuses; where only
+    /// the file system does not, it may refuse here or at the first read.
+    #[cfg(target_os = "linux")]
+    pub fn open_direct(path: &Path) -> Result<Self, Error> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).unwrap_or(0);
+        Self::of(File::options().read(true).custom_flags(flags).open(path), path)
+    }
+
+    /// Opens `path` for reads that pass the page cache by: this system has none.
+    #[cfg(not(target_os = "linux"))]
+    pub fn open_direct(path: &Path) -> Result<Self, Error> {
+        Self::of(Err(io::ErrorKind::Unsupported.into()), path)
+    }
+
+    fn of(file: io::Result<File>, path: &Path) -> Result<Self, Error> {
+        let file = file.map_err(Error::io("open", path))?;
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         if !metadata.is_file() {
             return Err(Error::io("read", path)(io::Error::other("it is not a file")));
@@ -92,18 +111,45 @@ impl Source {
 
     /// Fills `buffer` from `offset`, over as many reads as it takes.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.read_pages(buffer, offset, 1, buffer.len())
+    }
+
+    /// Reads `buffer` from `offset`, but no less than `wanted` bytes: the rest may lie behind the end of the file. Every
+    /// read begins at a multiple of `align` from `offset`, as direct reads must.
+    pub fn read_pages(&self, buffer: &mut [u8], offset: u64, align: usize, wanted: usize) -> Result<(), Error> {
         let mut got = 0;
-        while got < buffer.len() {
-            let end = buffer.len().min(got + MAX_READ);
-            match read_at(&self.file, &mut buffer[got..end], offset + got as u64) {
-                Ok(0) => {
-                    return Err(Error::Short { path: self.path.clone(), offset, wanted: buffer.len(), got });
-                }
-                Ok(n) => got += n,
+        while got < wanted {
+            let begin = got / align * align;
+            let end = buffer.len().min(begin + MAX_READ);
+            match read_at(&self.file, &mut buffer[begin..end], offset + begin as u64) {
+                Ok(n) if begin + n > got => got = begin + n,
+                Ok(_) => return Err(Error::Short { path: self.path.clone(), offset, wanted, got }),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::io("read", &self.path)(e)),
             }
         }
+        Ok(())
+    }
+
+    /// Maps `buffer.len()` bytes from `offset` and copies them out. The map lives no longer than the copy, so that what
+    /// it holds does not count as this process's memory for long.
+    #[expect(unsafe_code, reason = "a file map may change under its reader")]
+    pub fn copy_mapped(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let wanted = buffer.len();
+        let now = self.file.metadata().map_err(Error::io("look at", &self.path))?.len();
+        if offset.checked_add(wanted as u64).is_none_or(|end| end > now) {
+            let got = usize::try_from(now.saturating_sub(offset)).unwrap_or(wanted).min(wanted);
+            return Err(Error::Short { path: self.path.clone(), offset, wanted, got });
+        }
+        if wanted == 0 {
+            return Ok(());
+        }
+        // SAFETY: the map is only copied out of, into memory of our own, so bytes that change meanwhile are at worst
+        // wrong bytes. A file that shrinks would end the process at the touch of a page behind its end, which is why its
+        // length was looked at just now.
+        let map = unsafe { memmap2::MmapOptions::new().offset(offset).len(wanted).map(&self.file) }
+            .map_err(Error::io("map", &self.path))?;
+        buffer.copy_from_slice(&map);
         Ok(())
     }
 }

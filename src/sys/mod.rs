@@ -1,5 +1,6 @@
-//! What the operating system knows: memory, processors, positioned reads.
+//! What the operating system knows: memory, processors, buffers, positioned reads.
 
+pub mod buffer;
 pub mod cpu;
 pub mod file;
 pub mod memory;
