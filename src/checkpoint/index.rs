@@ -111,6 +111,8 @@ impl Shard {
         let Some((slot, dtype, shape)) = expected else {
             return refuse(unlike(config, name), found());
         };
+        let narrow = matches!(slot, Slot::Trunk(Tensor::Layer(_, tensor)) if tensor.may_be_bf16());
+        let dtype = if narrow && entry.dtype == Dtype::Bf16.as_str() { Dtype::Bf16 } else { dtype };
         if entry.dtype != dtype.as_str() || !shape.accepts(entry.shape) {
             return refuse(format!("{} {shape}", dtype.as_str()), found());
         }

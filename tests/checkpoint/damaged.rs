@@ -452,6 +452,30 @@ fn configs_that_do_not_fit_the_tensors_are_refused() {
 }
 
 #[test]
+fn the_output_norm_of_kda_may_be_stored_like_the_other_norms() {
+    use dormouse::checkpoint::{Dtype, LayerTensor, Tensor};
+
+    const NORM: &str = "language_model.model.layers.1.self_attn.o_norm.weight";
+    let copy = Copy::new();
+    copy.header(&shard(2), |header| {
+        // The bytes that are left over go to a tensor that nothing reads.
+        let [begin, end] = serde_json::from_value(offsets(header, NORM).clone()).unwrap();
+        let middle: u64 = u64::midpoint(begin, end);
+        *entry(header, NORM) = json!({"dtype": "BF16", "shape": [32], "data_offsets": [begin, middle]});
+        let rest = json!({"dtype": "U8", "shape": [64], "data_offsets": [middle, end]});
+        header.insert("vision_tower.rest".to_owned(), rest);
+    });
+    let checkpoint = copy.open().unwrap();
+    let of_layer = |layer| {
+        let wanted = Tensor::Layer(layer, LayerTensor::KdaONorm);
+        let found = checkpoint.trunk().find(|(tensor, ..)| *tensor == wanted);
+        found.map(|(_, dtype, _, extent)| (dtype, extent.len))
+    };
+    assert_eq!(of_layer(0), Some((Dtype::F32, 128)));
+    assert_eq!(of_layer(1), Some((Dtype::Bf16, 64)));
+}
+
+#[test]
 fn a_shard_cut_while_open_is_an_error_that_names_it() {
     use dormouse::checkpoint::{ExpertPart, Tensor};
 
