@@ -99,6 +99,30 @@ pub enum Error {
         /// Files missing from the numbered series.
         missing_shards: Vec<String>,
     },
+    /// The manifest of checksums is damaged or belongs to other files.
+    #[error("{}: expected {expected}, found {found}", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// Bytes are not those that the manifest was written for.
+    #[error(
+        "{shard}: {what}: the {len} bytes at offset {offset} have changed since the manifest was written"
+    )]
+    Altered {
+        /// The file.
+        shard: String,
+        /// The tensor, by its released name, or the expert.
+        what: String,
+        /// Where the bytes begin in the file.
+        offset: u64,
+        /// How many there are.
+        len: usize,
+    },
     /// A read was asked for that is not of one tensor.
     #[error("a read of {wanted} bytes at offset {offset} of shard {shard} does not fit {found}")]
     Read {
@@ -145,6 +169,12 @@ impl Error {
                 "Shards and config.json do not fit each other: take both from the same release."
             }
             Self::Missing { .. } => "Download the missing shards.",
+            Self::Manifest { .. } => {
+                "Write it again with `dormouse verify --seal`, or delete it to run unchecked."
+            }
+            Self::Altered { .. } => {
+                "The disk gave other bytes than before: check it, and download the shard again."
+            }
             Self::Read { .. } => "",
         }
     }

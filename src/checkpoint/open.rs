@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::config::{GenerationConfig, ModelConfig};
 use super::error::{Error, file_name};
@@ -20,6 +21,7 @@ pub struct Checkpoint {
     shards: Vec<Source>,
     index: Index,
     tensors: u64,
+    digest: u64,
 }
 
 impl Checkpoint {
@@ -28,13 +30,15 @@ impl Checkpoint {
 
     /// Reads the configs and the header of every shard in the folder `dir`. No weight is read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let config = ModelConfig::read(&dir.join(Self::CONFIG_FILE))?;
+        let path = dir.join(Self::CONFIG_FILE);
+        let text = file::read_small(&path, ModelConfig::FILE_LIMIT)?;
+        let config = ModelConfig::parse(&path, &text)?;
         let generation = GenerationConfig::read(dir)?;
         generation.check_ids(config.vocabulary)?;
 
         let paths = shard_paths(dir)?;
         let names: Vec<String> = paths.iter().map(|path| file_name(path)).collect();
-        let read: Vec<Result<(Source, Shard), Error>> = paths
+        let read: Vec<Result<(Source, Shard, u64), Error>> = paths
             .par_iter()
             .zip(&names)
             .enumerate()
@@ -43,7 +47,15 @@ impl Checkpoint {
             })
             .collect();
         // In the order of their names, so that the first refusal does not depend on which thread was faster.
-        let (shards, parts): (Vec<Source>, Vec<Shard>) = read.into_iter().collect::<Result<_, _>>()?;
+        let mut digest = Xxh3::new();
+        digest.update(&text);
+        let (mut shards, mut parts) = (Vec::new(), Vec::new());
+        for read in read {
+            let (source, shard, header) = read?;
+            shards.push(source);
+            parts.push(shard);
+            digest.update(&header.to_le_bytes());
+        }
 
         let index = Index::join(&config, parts, &names)?;
         let census = index.census(&config);
@@ -56,7 +68,15 @@ impl Checkpoint {
                 missing_shards: series::missing(&names),
             });
         }
-        Ok(Self { dir: dir.to_owned(), config, generation, shards, index, tensors: census.found })
+        Ok(Self {
+            dir: dir.to_owned(),
+            config,
+            generation,
+            shards,
+            index,
+            tensors: census.found,
+            digest: digest.digest(),
+        })
     }
 
     /// The folder.
@@ -125,6 +145,11 @@ impl Checkpoint {
         trunk + self.config.routed_experts() * self.config.expert_bytes()
     }
 
+    /// A digest of the config and of every shard's header: what the model is, but not the values of its weights.
+    pub const fn headers_digest(&self) -> u64 {
+        self.digest
+    }
+
     /// Bytes of memory that the index takes.
     pub fn index_bytes(&self) -> usize {
         self.index.bytes()
@@ -149,20 +174,21 @@ impl Checkpoint {
     }
 }
 
-/// Opens a shard, reads its header and finds out what it holds.
+/// Opens a shard, reads its header and finds out what it holds. Also gives a digest of the header.
 fn read_shard(
     config: &ModelConfig,
     number: usize,
     path: &Path,
     name: &str,
     buffer: &mut Vec<u8>,
-) -> Result<(Source, Shard), Error> {
+) -> Result<(Source, Shard, u64), Error> {
     let source = Source::open(path)?;
     let mut shard = Shard::default();
     // `shard_paths` has seen to it that they are few.
     let number = u16::try_from(number).unwrap_or(u16::MAX);
     header::read(&source, name, buffer, |entry| shard.bind(config, (number, name), &entry))?;
-    Ok((source, shard))
+    let digest = xxh3_64(buffer);
+    Ok((source, shard, digest))
 }
 
 /// The shards in the folder, by name. Hidden files are none: some systems leave a `._` twin of each file.

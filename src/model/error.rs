@@ -7,7 +7,7 @@ use crate::store;
 pub enum Error {
     /// Weights could not be had.
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Store(store::Error),
     /// The observer stopped it.
     #[error("the forward pass was stopped")]
     Cancelled,
@@ -58,4 +58,13 @@ pub enum Error {
         /// What does not fit.
         source: crate::kernels::ShapeError,
     },
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Stopped => Self::Cancelled,
+            error => Self::Store(error),
+        }
+    }
 }

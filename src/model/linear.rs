@@ -32,7 +32,7 @@ impl Context<'_> {
         tokens: usize,
     ) -> Result<Vec<f32>, Error> {
         let mut by_row: Vec<f32> = Vec::new();
-        store.rows(tensor, |tile| {
+        store.rows(tensor, &|| self.observer.cancelled(), |tile| {
             self.check()?;
             let rows = tile.weights.len() / tile.columns;
             let begin = tile.first * tokens;

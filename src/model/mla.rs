@@ -21,7 +21,7 @@ pub struct HeadWeights<'a> {
 }
 
 impl<'a> HeadWeights<'a> {
-    /// Of head `head` out of the whole matrix, `[heads * (nope + value), latent]`.
+    /// Of head `head` out of rows of the matrix that begin with head 0, `[heads * (nope + value), latent]`.
     pub fn of(kv_b: &'a [u16], mla: &Mla, head: usize) -> Self {
         let rows = mla.nope + mla.value;
         let all = &kv_b[head * rows * mla.kv_rank..(head + 1) * rows * mla.kv_rank];
@@ -86,21 +86,26 @@ pub(super) fn mixer(
     }
     let before = cache.rows.len() / width - tokens;
 
-    let kv_b = store.matrix(Tensor::Layer(layer, L::MlaKvB))?;
     let query_width = mla.nope + mla.rope;
+    let head_rows = mla.nope + mla.value;
     let mut by_head = vec![0.0; mla.heads * tokens * mla.value];
-    by_head.par_chunks_exact_mut(tokens * mla.value).enumerate().for_each(|(head, out)| {
-        let weights = HeadWeights::of(kv_b, mla, head);
-        let mut mixed = vec![0.0; mla.kv_rank];
-        let queries = gather(&queries, mla.heads, head, query_width);
-        for (token, (query, out)) in
-            queries.chunks_exact(query_width).zip(out.chunks_exact_mut(mla.value)).enumerate()
-        {
-            let rows = &cache.rows[..(before + token + 1) * width];
-            attend(kernels, mla, weights, query, rows, &mut mixed);
-            kernels.bf16_rows(weights.value, mla.kv_rank, &mixed, out);
-        }
-    });
+    store.rows(Tensor::Layer(layer, L::MlaKvB), &|| context.observer.cancelled(), |tile| {
+        context.check()?;
+        let (first, heads) = (tile.first / head_rows, tile.weights.len() / (head_rows * mla.kv_rank));
+        let out = by_head.chunks_exact_mut(tokens * mla.value).skip(first).take(heads).collect::<Vec<_>>();
+        out.into_par_iter().enumerate().for_each(|(head, out)| {
+            let weights = HeadWeights::of(tile.weights, mla, head);
+            let mut mixed = vec![0.0; mla.kv_rank];
+            let queries = gather(&queries, mla.heads, first + head, query_width);
+            let steps = queries.chunks_exact(query_width).zip(out.chunks_exact_mut(mla.value));
+            for (token, (query, out)) in steps.enumerate() {
+                let rows = &cache.rows[..(before + token + 1) * width];
+                attend(kernels, mla, weights, query, rows, &mut mixed);
+                kernels.bf16_rows(weights.value, mla.kv_rank, &mixed, out);
+            }
+        });
+        Ok::<(), Error>(())
+    })?;
     context.check()?;
     let mut gated = scatter(&by_head, mla.heads, tokens, mla.value);
     for (a, gate) in gated.iter_mut().zip(linear(L::Gate, x)?) {

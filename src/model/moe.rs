@@ -1,6 +1,8 @@
 //! Feed-forward layers (spec, section 4.6): one dense, all others a router, its experts in a latent of their own, and the
 //! shared experts.
 
+use std::collections::BTreeMap;
+
 use super::Error;
 use super::linear::{Context, each_row};
 use crate::checkpoint::{ExpertPart, LayerTensor as L, ModelConfig, Moe, Tensor};
@@ -78,39 +80,45 @@ pub(super) fn experts(
     let choices: Vec<Vec<Choice>> =
         logits.chunks_exact(moe.experts).map(|logits| route(logits, bias, moe)).collect();
 
+    // Expert by expert, so that each is read once for all tokens of the pass. While they come from the disk, the shared
+    // experts and the latent are computed.
+    let mut woken: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+    for (token, choices) in choices.iter().enumerate() {
+        for (rank, choice) in choices.iter().enumerate() {
+            woken.entry(choice.expert).or_default().push((token, rank));
+        }
+    }
+    store.wake(usize::from(layer), &woken.keys().copied().collect::<Vec<_>>())?;
     let latent = context.linear(store, tensor(L::LatentDown), x, tokens)?;
     let latent = each_row(&latent, moe.latent, deinterleave);
+    let shared =
+        gated(context, store, config, layer, [L::SharedGate, L::SharedUp, L::SharedDown], x, tokens)?;
 
-    // Expert by expert, so that each is read once for all tokens of the pass. For each token the sum goes up by the
-    // number of the expert, however many tokens there are.
-    let mut sums = vec![0.0; tokens * moe.latent];
-    for number in 0..moe.experts {
-        let woken: Vec<(usize, f32)> = (choices.iter().enumerate())
-            .flat_map(|(token, choices)| {
-                choices.iter().filter(|c| c.expert == number).map(move |c| (token, c.weight))
-            })
-            .collect();
-        if woken.is_empty() {
-            continue;
-        }
+    // `[tokens, top_k, latent]`: experts are computed as they land, and summed in an order that does not depend on it.
+    let mut outputs = vec![0.0; tokens * moe.top_k * moe.latent];
+    while let Some(expert) = store.next_expert(&|| context.observer.cancelled())? {
         context.check()?;
-        let inputs: Vec<f32> = woken
-            .iter()
-            .flat_map(|(token, _)| &latent[token * moe.latent..(token + 1) * moe.latent])
-            .copied()
-            .collect();
-        let expert = store.expert(usize::from(layer), number)?;
-        let outputs = expert_outputs(context, config, layer, expert, &inputs, woken.len())?;
-        for ((token, weight), output) in woken.iter().zip(outputs.chunks_exact(moe.latent)) {
-            kernels.add_scaled(&mut sums[token * moe.latent..(token + 1) * moe.latent], *weight, output);
+        let Some(uses) = woken.get(&expert.number) else { continue };
+        let input = |(token, _): &(usize, usize)| &latent[token * moe.latent..(token + 1) * moe.latent];
+        let inputs: Vec<f32> = uses.iter().flat_map(input).copied().collect();
+        let results = expert_outputs(context, config, layer, expert, &inputs, uses.len())?;
+        for ((token, rank), result) in uses.iter().zip(results.chunks_exact(moe.latent)) {
+            let begin = (token * moe.top_k + rank) * moe.latent;
+            outputs[begin..begin + moe.latent].copy_from_slice(result);
+        }
+    }
+    // For each token the sum goes up by the number of the expert.
+    let mut sums = vec![0.0; tokens * moe.latent];
+    for (token, (sum, choices)) in sums.chunks_exact_mut(moe.latent).zip(&choices).enumerate() {
+        let outputs = outputs[token * moe.top_k * moe.latent..].chunks_exact(moe.latent);
+        for (choice, output) in choices.iter().zip(outputs) {
+            kernels.add_scaled(sum, choice.weight, output);
         }
     }
 
     let norm = store.vector(tensor(L::LatentNorm))?;
     let normed = each_row(&sums, moe.latent, |x, out| kernels.rms_norm(x, norm, config.rms_eps, out));
     let mut out = context.linear(store, tensor(L::LatentUp), &normed, tokens)?;
-    let shared =
-        gated(context, store, config, layer, [L::SharedGate, L::SharedUp, L::SharedDown], x, tokens)?;
     for (out, shared) in out.iter_mut().zip(shared) {
         *out += shared;
     }

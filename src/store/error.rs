@@ -23,7 +23,7 @@ pub enum Error {
         /// Its number in the layer.
         expert: usize,
         /// Why not.
-        source: Box<checkpoint::Error>,
+        source: Box<Self>,
     },
     /// This model has no such tensor, or not in this form.
     #[error("the model has no tensor {tensor:?} of the form that was asked for")]

@@ -158,25 +158,33 @@ impl Experts {
         if let Some(slot) = self.current.take() {
             self.slots[slot].needed = false;
         }
+        if self.missing == 0 {
+            return Ok(None);
+        }
+        let slot = self.land(cancelled)?;
+        self.missing -= 1;
+        self.current = Some(slot);
+        Ok(self.slots.get(slot).and_then(|slot| {
+            let (number, bytes) = (slot.key?.1 as usize, slot.buffer.as_deref()?);
+            Some(Expert { number, bytes, places: &slot.places, lengths: &self.lengths })
+        }))
+    }
+
+    /// The slot of a needed expert that has landed and was not handed out.
+    fn land(&mut self, cancelled: &dyn Fn() -> bool) -> Result<usize, Error> {
         self.ask()?;
         while let Ok(done) = self.done.try_recv() {
             self.arrived(done)?;
         }
         let began = Instant::now();
         let mut waited = false;
-        while self.missing > 0 {
+        loop {
             if let Some(slot) = self.landed.pop_front() {
-                self.missing -= 1;
-                self.current = Some(slot);
                 if waited {
                     self.counts.late += 1;
                     self.counts.waited += began.elapsed();
                 }
-                let Slot { key: Some((_, number)), buffer: Some(buffer), places, .. } = &self.slots[slot] else {
-                    continue;
-                };
-                let number = *number as usize;
-                return Ok(Some(Expert { number, bytes: buffer, places, lengths: &self.lengths }));
+                return Ok(slot);
             }
             waited = true;
             match self.done.recv_timeout(GLANCE) {
@@ -186,7 +194,6 @@ impl Experts {
             }
             self.ask()?;
         }
-        Ok(None)
     }
 
     /// Starts reads for woken experts while there are slots for them.
@@ -195,10 +202,8 @@ impl Experts {
             let Some(slot) = self.free_slot()? else { break };
             self.unasked.pop_front();
             let (layer, number) = (key.0 as usize, key.1 as usize);
-            let extents = self
-                .checkpoint
-                .expert(layer, number)
-                .ok_or(Error::NoExpert { layer, expert: number })?;
+            let extents =
+                self.checkpoint.expert(layer, number).ok_or(Error::NoExpert { layer, expert: number })?;
             let held = &mut self.slots[slot];
             let Some(buffer) = held.buffer.take() else { break };
             held.key = Some(key);
@@ -210,7 +215,8 @@ impl Experts {
                 let (manifest, checkpoint) = (Arc::clone(manifest), Arc::clone(&self.checkpoint));
                 Box::new(move |parts| Ok(manifest.check_expert(&checkpoint, layer, number, parts)?))
             });
-            let job = Job { tag: slot as u64, parts: parts(&extents), buffer, check, done: self.sender.clone() };
+            let job =
+                Job { tag: slot as u64, parts: parts(&extents), buffer, check, done: self.sender.clone() };
             self.pool.read(job, Urgency::Now);
         }
         Ok(())
@@ -235,7 +241,9 @@ impl Experts {
 
     /// A read has ended. Its failure is an error only where the expert is needed now.
     fn arrived(&mut self, done: Done) -> Result<(), Error> {
-        let Some((number, slot)) = usize::try_from(done.tag).ok().and_then(|n| Some((n, self.slots.get_mut(n)?))) else {
+        let Some((number, slot)) =
+            usize::try_from(done.tag).ok().and_then(|n| Some((n, self.slots.get_mut(n)?)))
+        else {
             return Ok(());
         };
         slot.buffer = Some(done.buffer);

@@ -1,9 +1,10 @@
-//! Where bytes live: which of a checkpoint's tensors are in memory, and how the others come.
+//! Where bytes live: which of a checkpoint's weights are in memory, and how the others come.
 //!
-//! The trunk (everything but the routed experts) is read into memory once, by [`Trunk`]. Experts are read when the
-//! router wakes them, into a bounded cache of slots, by [`Experts`]. Embedding rows are read one at a time and never
-//! kept. [`Plan`] says what that takes before anything is read. Those who compute ask for rows of a tensor or for an
-//! expert, and do not know where it was.
+//! [`Plan`] divides a budget before anything is read. The trunk's matrices come as row tiles, pinned as far as the plan
+//! allows and streamed beyond it; experts come when the router wakes them, into a bounded cache of slots; embedding rows
+//! come one at a time. All of it is read by a few threads through one [`Reader`], and checked against a
+//! [`Manifest`] where there is one. Those who compute ask for rows of a tensor or for experts, and do not know where they
+//! were: a budget changes when a byte is read and never which.
 
 mod error;
 mod experts;
@@ -11,24 +12,28 @@ mod io;
 mod plan;
 mod policy;
 pub mod reader;
+mod schedule;
 mod trunk;
 
 use std::sync::Arc;
 
-use crate::checkpoint::{Checkpoint, Tensor};
+use crate::checkpoint::{Checkpoint, Manifest, Tensor};
+use crate::sys::buffer::{Buffer, window};
 
 pub use error::Error;
 pub use experts::Expert;
-pub use plan::Plan;
+pub use plan::{Plan, Sizes};
+pub use reader::{Reader, ReaderKind};
 pub use trunk::RowTile;
 
 use experts::Experts;
+use io::Pool;
 use trunk::Trunk;
 
 /// What was read and asked for since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes of the trunk read from disk.
+    /// Bytes of the trunk and the embedding read from disk.
     pub trunk_bytes: u64,
     /// Bytes of experts read from disk.
     pub expert_bytes: u64,
@@ -38,30 +43,49 @@ pub struct Counters {
     pub resident: u64,
     /// Experts read from disk.
     pub reads: u64,
+    /// Tiles and experts that were waited for.
+    pub late: u64,
+    /// Tiles read ahead that were there in time.
+    pub in_time: u64,
+    /// Nanoseconds of these waits.
+    pub waited_ns: u64,
+}
+
+/// Where weights come from, beside the checkpoint itself.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// How bytes are read.
+    pub reader: Arc<dyn Reader>,
+    /// What they are checked against.
+    pub manifest: Option<Arc<Manifest>>,
 }
 
 /// All weights of one checkpoint.
 #[derive(Debug)]
 pub struct Store {
     checkpoint: Arc<Checkpoint>,
+    access: Access,
     trunk: Trunk,
     experts: Experts,
     embedding_bytes: u64,
-    row: Vec<u8>,
+    /// Room for one row of the embedding.
+    row: Buffer,
 }
 
 impl Store {
-    /// Reads the trunk into memory and makes room for as many experts as `plan` says. `progress` is told of bytes done
-    /// and in all, and stops the reading by returning `false`.
+    /// Reads the trunk's vectors and makes ready for the rest. `progress` is told of bytes done and in all, and stops the
+    /// reading by returning `false`.
     pub fn open(
         checkpoint: Arc<Checkpoint>,
         plan: &Plan,
+        access: Access,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<Self, Error> {
-        let trunk = Trunk::read(&checkpoint, progress)?;
-        let experts = Experts::new(&checkpoint, plan.slots);
-        let row = vec![0; checkpoint.config().hidden * 2];
-        Ok(Self { checkpoint, trunk, experts, embedding_bytes: 0, row })
+        let pool = Arc::new(Pool::start(&access.reader)?);
+        let trunk = Trunk::open(&checkpoint, plan, &access, Arc::clone(&pool), progress)?;
+        let experts = Experts::new(&checkpoint, plan.slots, pool, access.manifest.clone());
+        let row = Buffer::new(window(checkpoint.config().hidden * 2))?;
+        Ok(Self { checkpoint, access, trunk, experts, embedding_bytes: 0, row })
     }
 
     /// The checkpoint that the weights are of.
@@ -69,19 +93,16 @@ impl Store {
         &self.checkpoint
     }
 
-    /// Visits the rows of a bf16 matrix of the trunk in order, tile by tile.
+    /// Visits the rows of a bf16 matrix of the trunk in order, tile by tile. All rows of a head of
+    /// [`crate::checkpoint::LayerTensor::MlaKvB`] lie in one tile. A wait for the disk ends with [`Error::Stopped`] when
+    /// `cancelled` says so.
     pub fn rows<E: From<Error>>(
         &self,
         tensor: Tensor,
+        cancelled: &dyn Fn() -> bool,
         visit: impl FnMut(RowTile<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.trunk.rows(tensor, visit)
-    }
-
-    /// A bf16 matrix of the trunk, whole, row-major. For the one that is needed in two halves at different moments:
-    /// [`crate::checkpoint::LayerTensor::MlaKvB`].
-    pub fn matrix(&self, tensor: Tensor) -> Result<&[u16], Error> {
-        self.trunk.matrix(tensor)
+        self.trunk.rows(tensor, cancelled, visit)
     }
 
     /// A vector of the trunk (norms, biases, convolutions, projections to one number), widened to f32.
@@ -91,31 +112,50 @@ impl Store {
 
     /// Reads the embedding of one token, `[hidden]`, from the disk.
     pub fn embedding(&mut self, id: u32, out: &mut [f32]) -> Result<(), Error> {
-        let extent =
-            self.checkpoint.locate(Tensor::Embedding).ok_or(Error::NoTensor { tensor: Tensor::Embedding })?;
-        let row = trunk::row_extent(extent, u64::from(id), self.row.len()).ok_or(Error::OutOfRange { id })?;
-        self.checkpoint.read(row, &mut self.row)?;
+        let tensor = Tensor::Embedding;
+        let matrix = self.checkpoint.locate(tensor).ok_or(Error::NoTensor { tensor })?;
+        let row_bytes = out.len() * 2;
+        let row = trunk::row_extent(matrix, u64::from(id), row_bytes).ok_or(Error::OutOfRange { id })?;
+        let place = self.access.reader.read(row, &mut self.row, 0)?;
+        let bytes = &self.row[place..place + row_bytes];
+        if let Some(manifest) = &self.access.manifest {
+            manifest.check_rows(&self.checkpoint, tensor, id as usize, bytes)?;
+        }
         self.embedding_bytes += row.len;
-        trunk::widen(&self.row, out);
+        trunk::widen(bytes, out);
         Ok(())
     }
 
     /// Begins a pass over the layers: experts that are in memory now count as resident.
-    pub fn begin_pass(&mut self) {
+    pub const fn begin_pass(&mut self) {
         self.experts.begin_pass();
     }
 
-    /// The weights of one expert, read from the disk unless they are in a slot. Ask once for each expert, layer and
-    /// pass.
-    pub fn expert(&mut self, layer: usize, expert: usize) -> Result<Expert<'_>, Error> {
-        self.experts.fetch(&self.checkpoint, layer, expert)
+    /// Starts to read those of these experts that are not in memory. Each is named once.
+    pub fn wake(&mut self, layer: usize, experts: &[usize]) -> Result<(), Error> {
+        self.experts.wake(layer, experts)
+    }
+
+    /// The next of the woken experts, in the order in which they land; nothing once all were handed out. A wait for the
+    /// disk ends with [`Error::Stopped`] when `cancelled` says so.
+    pub fn next_expert(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<Expert<'_>>, Error> {
+        self.experts.next(cancelled)
     }
 
     /// What was read and asked for so far.
-    pub const fn counters(&self) -> Counters {
-        let mut counters = self.experts.counters();
-        counters.trunk_bytes = self.trunk.bytes_read() + self.embedding_bytes;
-        counters
+    pub fn counters(&self) -> Counters {
+        let (trunk, experts) = (self.trunk.counts(), self.experts.counts());
+        let waited = trunk.waited + experts.waited;
+        Counters {
+            trunk_bytes: trunk.bytes + self.embedding_bytes,
+            expert_bytes: experts.bytes,
+            requests: experts.requests,
+            resident: experts.resident,
+            reads: experts.reads,
+            late: trunk.late + experts.late,
+            in_time: trunk.in_time,
+            waited_ns: u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX),
+        }
     }
 
     /// Experts in memory.
@@ -128,8 +168,18 @@ impl Store {
         self.experts.slots()
     }
 
-    /// Bytes that the trunk takes in memory.
-    pub const fn resident_bytes(&self) -> u64 {
+    /// Bytes of the trunk in memory now.
+    pub fn resident_bytes(&self) -> u64 {
         self.trunk.resident_bytes()
+    }
+
+    /// How bytes are read.
+    pub fn reader(&self) -> ReaderKind {
+        self.access.reader.kind()
+    }
+
+    /// Whether what is read is checked.
+    pub const fn is_checked(&self) -> bool {
+        self.access.manifest.is_some()
     }
 }

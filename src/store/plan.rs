@@ -106,7 +106,8 @@ impl Plan {
             count as u64 * largest
         };
         let left_with = |choice: usize, slots: u64| {
-            let needed = fixed.saturating_add(buffers(choice)).saturating_add(slots.saturating_mul(sizes.slot));
+            let needed =
+                fixed.saturating_add(buffers(choice)).saturating_add(slots.saturating_mul(sizes.slot));
             budget.0.checked_sub(needed)
         };
         let last = TILES.len() - 1;
@@ -130,7 +131,9 @@ impl Plan {
             0
         } else {
             // Pinned memory is windows of tiles: a little more than their bytes.
-            sizes.matrices - u64::try_from(u128::from(sizes.matrices) * u128::from(pinned) / u128::from(whole)).unwrap_or(0)
+            sizes.matrices
+                - u64::try_from(u128::from(sizes.matrices) * u128::from(pinned) / u128::from(whole))
+                    .unwrap_or(0)
         };
         Ok(Self {
             budget,
@@ -198,7 +201,8 @@ mod tests {
             let budget = Bytes(smallest.0 + extra);
             let plan = Plan::new(&sizes, budget, reserved).unwrap();
             let slots = plan.slots as u64 * plan.slot.0;
-            let spent = plan.reserved.0 + plan.vectors.0 + plan.tiles as u64 * plan.tile.0 + plan.pinned.0 + slots;
+            let spent =
+                plan.reserved.0 + plan.vectors.0 + plan.tiles as u64 * plan.tile.0 + plan.pinned.0 + slots;
             assert!(spent <= budget.0, "{plan:?}");
         }
         let error = Plan::new(&sizes, Bytes(smallest.0 - 1), reserved).unwrap_err();

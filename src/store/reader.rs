@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::checkpoint::Extent;
-use crate::sys::buffer::{ALIGN, Buffer, window};
+use crate::sys::buffer::{ALIGN, Buffer};
 use crate::sys::file::{self, Source};
 
 /// Reads ranges of shards, from many threads at once.
@@ -14,7 +14,7 @@ pub trait Reader: Send + Sync + fmt::Debug {
     /// Which way it takes.
     fn kind(&self) -> ReaderKind;
 
-    /// Reads `extent` into `buffer`, somewhere in the [`window`] of its length that begins at `at`, a multiple of
+    /// Reads `extent` into `buffer`, somewhere in the [`window`](crate::sys::buffer::window) of its length that begins at `at`, a multiple of
     /// [`ALIGN`]. Gives the place of its first byte, which is even.
     fn read(&self, extent: Extent, buffer: &mut Buffer, at: usize) -> Result<usize, file::Error>;
 }
@@ -166,14 +166,10 @@ fn usize_of(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// Bytes of buffer that reading `len` bytes takes.
-pub(super) const fn buffer_bytes(len: usize) -> usize {
-    window(len)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::buffer::window;
 
     /// A file of bytes that tell their place, and one reader of each kind that opens here.
     fn readers(dir: &Path, len: usize) -> (Vec<u8>, Vec<Arc<dyn Reader>>) {
@@ -193,12 +189,19 @@ mod tests {
         let (bytes, readers) = readers(dir.path(), 20_000);
         assert!(readers.len() >= 2);
         for reader in readers {
-            for (offset, len) in [(0, 1), (1, 4096), (4095, 2), (4096, 8192), (8191, 9000), (19_999, 1), (0, 20_000)] {
+            for (offset, len) in
+                [(0, 1), (1, 4096), (4095, 2), (4096, 8192), (8191, 9000), (19_999, 1), (0, 20_000)]
+            {
                 let mut buffer = Buffer::new(ALIGN + window(len)).unwrap();
                 let extent = Extent { shard: 0, offset: offset as u64, len: len as u64 };
                 let place = reader.read(extent, &mut buffer, ALIGN).unwrap();
                 assert!(place.is_multiple_of(2) && place >= ALIGN, "{:?}", reader.kind());
-                assert_eq!(buffer[place..place + len], bytes[offset..offset + len], "{:?} {offset}", reader.kind());
+                assert_eq!(
+                    buffer[place..place + len],
+                    bytes[offset..offset + len],
+                    "{:?} {offset}",
+                    reader.kind()
+                );
             }
         }
     }

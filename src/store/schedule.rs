@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::checkpoint::{Checkpoint, Dtype, Extent, LayerTensor, Mixer, ModelConfig, Shape, Tensor};
+use crate::checkpoint::{
+    Checkpoint, Dtype, Extent, LayerTensor, Mixer, ModelConfig, Shape, Tensor, grain_rows,
+};
 
 /// How a trunk tensor is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Cuts every matrix into tiles of about `target` bytes.
+    /// Cuts every matrix into tiles of about `target` bytes: whole grains, so that each can be checked on its own.
     pub(super) fn new(checkpoint: &Checkpoint, target: usize) -> Self {
         let config = checkpoint.config();
         let found: HashMap<Tensor, (Form, Extent)> = checkpoint
@@ -67,7 +69,8 @@ impl Schedule {
             let Some((Form::Matrix { rows, columns }, extent)) = found.get(&tensor) else { continue };
             let begin = schedule.tiles.len();
             let (rows, columns) = (*rows, *columns);
-            let step = rows_per_tile(columns * 2, granularity(config, tensor), target);
+            let grain = grain_rows(config, tensor, columns);
+            let step = grain * (target / (grain * columns * 2).max(1)).max(1);
             for first in (0..rows).step_by(step) {
                 let tile_rows = step.min(rows - first);
                 let extent = Extent {
@@ -99,19 +102,6 @@ impl Tile {
     }
 }
 
-/// Rows of a tile: about `target` bytes, whole multiples of `granularity`.
-fn rows_per_tile(row_bytes: usize, granularity: usize, target: usize) -> usize {
-    (target / row_bytes.max(1) / granularity * granularity).max(granularity)
-}
-
-/// Rows that must lie in one tile: those of one head where heads are computed as a whole.
-fn granularity(config: &ModelConfig, tensor: Tensor) -> usize {
-    match tensor {
-        Tensor::Layer(_, LayerTensor::MlaKvB) => config.mla.nope + config.mla.value,
-        _ => 1,
-    }
-}
-
 /// The matrices of the trunk in the order in which the forward pass asks for them.
 fn order(config: &ModelConfig) -> Vec<Tensor> {
     use LayerTensor as L;
@@ -130,17 +120,4 @@ fn order(config: &ModelConfig) -> Vec<Tensor> {
     }
     order.push(Tensor::LmHead);
     order
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiles_are_whole_multiples_and_near_their_target() {
-        assert_eq!(rows_per_tile(14_336, 1, 4 << 20), 292);
-        assert_eq!(rows_per_tile(1024, 256, 1 << 20), 1024);
-        assert_eq!(rows_per_tile(1024, 256, 1000), 256);
-        assert_eq!(rows_per_tile(1 << 30, 1, 1 << 20), 1);
-    }
 }

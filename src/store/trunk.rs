@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
+use super::Access;
 use super::error::Error;
 use super::io::{Check, Done, Job, Pool, Urgency};
 use super::plan::Plan;
-use super::reader::Reader;
 use super::schedule::{Form, Schedule};
 use crate::checkpoint::{Checkpoint, Dtype, Extent, Manifest, Tensor};
 use crate::sys::buffer::{Buffer, window};
@@ -58,9 +58,8 @@ impl Trunk {
     pub(super) fn open(
         checkpoint: &Arc<Checkpoint>,
         plan: &Plan,
-        reader: &dyn Reader,
+        access: &Access,
         pool: Arc<Pool>,
-        manifest: Option<Arc<Manifest>>,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<Self, Error> {
         let parts: Vec<_> = checkpoint
@@ -75,9 +74,9 @@ impl Trunk {
         let mut bytes = 0;
         for (tensor, dtype, len, extent) in parts {
             let mut buffer = Buffer::new(window(usize_of(extent.len)))?;
-            let place = reader.read(extent, &mut buffer, 0)?;
+            let place = access.reader.read(extent, &mut buffer, 0)?;
             let stored = &buffer[place..place + usize_of(extent.len)];
-            if let Some(manifest) = &manifest {
+            if let Some(manifest) = &access.manifest {
                 manifest.check_rows(checkpoint, tensor, 0, stored)?;
             }
             vectors.insert(tensor, vector(dtype, len, stored).ok_or(Error::NoTensor { tensor })?);
@@ -87,7 +86,7 @@ impl Trunk {
             }
         }
         let vector_bytes = vectors.values().map(|v: &Vec<f32>| v.len() as u64 * 4).sum();
-        let mut stream = Stream::new(checkpoint, plan, pool, manifest);
+        let mut stream = Stream::new(checkpoint, plan, pool, access.manifest.clone());
         stream.counts.bytes = bytes;
         Ok(Self { vectors, vector_bytes, stream: Mutex::new(stream) })
     }
@@ -162,7 +161,12 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(checkpoint: &Arc<Checkpoint>, plan: &Plan, pool: Arc<Pool>, manifest: Option<Arc<Manifest>>) -> Self {
+    fn new(
+        checkpoint: &Arc<Checkpoint>,
+        plan: &Plan,
+        pool: Arc<Pool>,
+        manifest: Option<Arc<Manifest>>,
+    ) -> Self {
         let schedule = Schedule::new(checkpoint, plan.tile_target());
         let homes = spread(&schedule, plan.pinned.0);
         let (sender, done) = unbounded();
@@ -196,10 +200,11 @@ impl Stream {
         let tiles = self.schedule.tiles_of(tensor).ok_or(Error::NoTensor { tensor })?;
         for number in tiles {
             let tile = self.schedule.tiles[number];
-            let view = |buffer: &'_ Buffer, place: usize, visit: &mut dyn FnMut(RowTile<'_>) -> Result<(), E>| {
-                let weights = words(&buffer[place..place + tile.bytes()]);
-                visit(RowTile { first: tile.first, weights, columns: tile.columns })
-            };
+            let view =
+                |buffer: &'_ Buffer, place: usize, visit: &mut dyn FnMut(RowTile<'_>) -> Result<(), E>| {
+                    let weights = words(&buffer[place..place + tile.bytes()]);
+                    visit(RowTile { first: tile.first, weights, columns: tile.columns })
+                };
             if let Home::Held(buffer, place) = &self.homes[number] {
                 view(buffer, *place, &mut visit)?;
                 continue;
@@ -405,7 +410,11 @@ pub(super) fn row_extent(matrix: Extent, row: u64, row_bytes: usize) -> Option<E
     let row_bytes = row_bytes as u64;
     let begin = row.checked_mul(row_bytes)?;
     let end = begin.checked_add(row_bytes)?;
-    (end <= matrix.len).then_some(Extent { shard: matrix.shard, offset: matrix.offset + begin, len: row_bytes })
+    (end <= matrix.len).then_some(Extent {
+        shard: matrix.shard,
+        offset: matrix.offset + begin,
+        len: row_bytes,
+    })
 }
 
 fn usize_of(n: u64) -> usize {

@@ -116,7 +116,13 @@ impl Source {
 
     /// Reads `buffer` from `offset`, but no less than `wanted` bytes: the rest may lie behind the end of the file. Every
     /// read begins at a multiple of `align` from `offset`, as direct reads must.
-    pub fn read_pages(&self, buffer: &mut [u8], offset: u64, align: usize, wanted: usize) -> Result<(), Error> {
+    pub fn read_pages(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+        align: usize,
+        wanted: usize,
+    ) -> Result<(), Error> {
         let mut got = 0;
         while got < wanted {
             let begin = got / align * align;

@@ -34,9 +34,12 @@ fn positive(value: f32) -> bool {
 }
 
 impl ModelConfig {
+    /// Most bytes that `config.json` may have.
+    pub const FILE_LIMIT: u64 = FILE_LIMIT;
+
     /// Reads and checks a `config.json`.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(path, &file::read_small(path, FILE_LIMIT)?)
+        Self::parse(path, &file::read_small(path, Self::FILE_LIMIT)?)
     }
 
     /// Checks the text of a `config.json`. `file` names it in messages.
