@@ -1,1 +1,2 @@
 //! The engine thread.
+pub mod sampler;
