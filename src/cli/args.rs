@@ -148,7 +148,11 @@ mod tests {
 
     #[test]
     fn settings_stand_before_or_after_the_verb() {
-        for line in ["--model k3 --threads 3", "--model k3 run --threads 3 --prompt a", "run --prompt a --model k3 --threads 3"] {
+        for line in [
+            "--model k3 --threads 3",
+            "--model k3 run --threads 3 --prompt a",
+            "run --prompt a --model k3 --threads 3",
+        ] {
             let args = parse(line).unwrap();
             assert_eq!(typed(&args, Key::Model).as_deref(), Some("k3"), "{line}");
             assert_eq!(typed(&args, Key::Threads).as_deref(), Some("3"), "{line}");

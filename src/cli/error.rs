@@ -15,7 +15,9 @@ pub(super) fn print(error: &UserError) {
 impl From<config::Error> for UserError {
     fn from(error: config::Error) -> Self {
         let hint = match &error {
-            config::Error::NoHome => "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned(),
+            config::Error::NoHome => {
+                "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned()
+            }
             config::Error::Unreadable(_) | config::Error::File { .. } => {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
                 format!("The keys of the config file are {}.", known.join(", "))
@@ -29,12 +31,15 @@ impl From<config::Error> for UserError {
 impl From<setup::Error> for UserError {
     fn from(error: setup::Error) -> Self {
         match &error {
-            setup::Error::Io { .. } => {
-                Self::new(ExitCode::Resources, "The small model cannot be laid out", error.to_string()).with_hint(
-                    "It takes 10 MB. Make room there, set DORMOUSE_HOME to a folder that can be written, or name \
+            setup::Error::Io { .. } => Self::new(
+                ExitCode::Resources,
+                "The small model cannot be laid out",
+                error.to_string(),
+            )
+            .with_hint(
+                "It takes 10 MB. Make room there, set DORMOUSE_HOME to a folder that can be written, or name \
                      another checkpoint with --model.",
-                )
-            }
+            ),
             setup::Error::Program { .. } => {
                 Self::new(ExitCode::ModelFiles, "The program is damaged", error.to_string())
                     .with_hint("Install it again.")

@@ -15,15 +15,20 @@ const LIMIT: u64 = 64 << 20;
 /// The prompt that was asked for. Files are read here, before anything is loaded.
 pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError> {
     let of_text = |text: String| {
-        if run.raw { Prompt::Raw(text) } else { chat(vec![Message::user(text)], thinking) }
+        if run.raw { Prompt::Raw(text) } else { conversation(vec![Message::user(text)], thinking) }
     };
     if let Some(list) = &run.ids {
         return ids(list).map(Prompt::Ids);
     }
     if let Some(path) = &run.messages {
-        let messages = chat::messages_from_openai(&read(path)?)
-            .map_err(|error| UserError::from(error).within(&path.display().to_string()))?;
-        return Ok(chat(messages, thinking));
+        let messages = chat::messages_from_openai(&read(path)?).map_err(|error| {
+            UserError::new(
+                ExitCode::Usage,
+                "The messages cannot be read",
+                format!("{}: {error}", path.display()),
+            )
+        })?;
+        return Ok(conversation(messages, thinking));
     }
     if let Some(path) = &run.prompt_file {
         let text = String::from_utf8(read(path)?).map_err(|error| {
@@ -36,7 +41,7 @@ pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError>
     Ok(of_text(run.prompt.clone().unwrap_or_default()))
 }
 
-fn chat(messages: Vec<Message>, thinking: Thinking) -> Prompt {
+fn conversation(messages: Vec<Message>, thinking: Thinking) -> Prompt {
     Prompt::Chat(Conversation { messages, thinking, ..Conversation::default() })
 }
 
@@ -58,7 +63,11 @@ fn read(path: &Path) -> Result<Vec<u8>, UserError> {
 fn ids(list: &str) -> Result<Vec<u32>, UserError> {
     let parsed = list.split(',').enumerate().map(|(index, item)| {
         item.trim().parse::<u32>().map_err(|error| {
-            let detail = format!("--ids: `{}`, item {} of the list, is not a token id: {error}", item.trim(), index + 1);
+            let detail = format!(
+                "--ids: `{}`, item {} of the list, is not a token id: {error}",
+                item.trim(),
+                index + 1
+            );
             UserError::new(ExitCode::Usage, "Bad token ids", detail).with_hint("Write them like 1,2,3.")
         })
     });

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
-use serde_json::{Map, Value};
 
 use crate::protocol::{Arguments, Finish, Outcome, ToolCall, UserError};
 
@@ -96,8 +96,11 @@ impl Report {
     /// Takes over a failure.
     pub(super) fn failed(&mut self, error: &UserError) {
         self.finish = Finish::Error.as_str();
-        self.error =
-            Some(Failure { title: error.title.clone(), detail: error.detail.clone(), hint: error.hint.clone() });
+        self.error = Some(Failure {
+            title: error.title.clone(),
+            detail: error.detail.clone(),
+            hint: error.hint.clone(),
+        });
     }
 
     /// Writes the object and a line feed.
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn arguments_of_tools_keep_their_form() {
-        let object = Map::from_iter([("a".to_owned(), Value::from(1))]);
+        let object = serde_json::Map::from_iter([("a".to_owned(), Value::from(1))]);
         let call = |arguments| Call::from(ToolCall { id: None, name: "f".to_owned(), arguments });
         assert_eq!(call(Arguments::Object(object.clone())).arguments, Value::Object(object));
         assert_eq!(call(Arguments::Raw("{".to_owned())).arguments, Value::from("{"));

@@ -83,7 +83,8 @@ impl Headless<'_> {
                 UserError::new(ExitCode::Usage, "The logits cannot be written", detail)
             })?),
         };
-        let stop = StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
+        let stop =
+            StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
         let settings = resolved.settings()?;
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
         send(&link, Command::Load(settings))?;
@@ -140,7 +141,9 @@ impl Headless<'_> {
                     }
                 }
                 Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
-                Some(Event::Delta { part: Part::ToolCall(call), .. }) => self.report.tool_calls.push(call.into()),
+                Some(Event::Delta { part: Part::ToolCall(call), .. }) => {
+                    self.report.tool_calls.push(call.into())
+                }
                 Some(Event::Delta { part: Part::Answer(text), .. }) => {
                     if !self.args.json {
                         self.progress.before_text();

@@ -35,7 +35,10 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
     let written = Written::resolve(&paths, Layer::of_flags(common.flags()))?;
     let thinking = written.get(Key::Thinking).map(|setting| setting.parse(str::parse::<Thinking>));
     let sampling = Sampling {
-        temperature: written.get(Key::Temperature).map(|s| s.parse(number(sampler::check_temperature))).transpose()?,
+        temperature: written
+            .get(Key::Temperature)
+            .map(|s| s.parse(number(sampler::check_temperature)))
+            .transpose()?,
         top_p: written.get(Key::TopP).map(|s| s.parse(number(sampler::check_top_p))).transpose()?,
         seed: None,
     };

@@ -19,6 +19,20 @@ impl From<tokenizer::Error> for UserError {
     }
 }
 
+impl From<chat::Error> for UserError {
+    fn from(error: chat::Error) -> Self {
+        match error {
+            chat::Error::MissingMarker { .. } => Self::new(ExitCode::ModelFiles, FILES, error.to_string())
+                .with_hint("Take tokenizer_config.json from the release again."),
+            _ => Self::new(
+                ExitCode::Usage,
+                "The conversation cannot be put into the chat format",
+                error.to_string(),
+            ),
+        }
+    }
+}
+
 impl From<store::Error> for UserError {
     fn from(error: store::Error) -> Self {
         let detail = error.to_string();
@@ -34,7 +48,9 @@ impl From<store::Error> for UserError {
                     .with_hint(format!("Give it {needed} or more with --memory, or name a smaller model."))
             }
             store::Error::Stopped => Self::new(ExitCode::Stopped, "Loading was stopped", ""),
-            store::Error::NoTensor { .. } | store::Error::NoExpert { .. } | store::Error::OutOfRange { .. } => {
+            store::Error::NoTensor { .. }
+            | store::Error::NoExpert { .. }
+            | store::Error::OutOfRange { .. } => {
                 Self::new(ExitCode::Invalid, "The engine asked for weights that are not there", detail)
             }
         }
@@ -81,7 +97,10 @@ fn no_number(detail: String) -> UserError {
 
 /// What a caught panic said.
 pub(super) fn of_panic(payload: &(dyn std::any::Any + Send)) -> UserError {
-    let said = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let said = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     UserError::new(ExitCode::Invalid, "The engine broke", said.unwrap_or("it did not say why"))
         .with_hint("This is a fault in the program. The conversation is kept; load the model again to go on.")
 }

@@ -124,8 +124,12 @@ fn check(loaded: &Loaded, prompt: &[u32]) -> Result<(), UserError> {
         return Err(usage("Bad token ids", detail));
     }
     if prompt.len() >= limit {
-        let detail = format!("the prompt has {} tokens, and the model's context {limit} with the answer", prompt.len());
-        return Err(usage("The prompt is too long", detail).with_hint("Begin a new conversation, or shorten the prompt."));
+        let detail = format!(
+            "the prompt has {} tokens, and the model's context {limit} with the answer",
+            prompt.len()
+        );
+        return Err(usage("The prompt is too long", detail)
+            .with_hint("Begin a new conversation, or shorten the prompt."));
     }
     Ok(())
 }

@@ -57,7 +57,8 @@ pub(super) fn load(
     let tokenizer = Tokenizer::load(checkpoint.dir(), config.vocabulary)?;
     let markers = Markers::of(&tokenizer)?;
     let stop_ids = stop_ids(&checkpoint, &tokenizer);
-    let (temperature, top_p) = sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
+    let (temperature, top_p) =
+        sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
 
     let budget = budget(settings.memory)?;
     let plan = Plan::new(&checkpoint, budget, reserve(config))?;
@@ -108,7 +109,8 @@ fn stop_ids(checkpoint: &Checkpoint, tokenizer: &Tokenizer) -> Vec<u32> {
 /// Memory for everything: what the user gives, or four fifths of what is free.
 fn budget(asked: Option<Bytes>) -> Result<Bytes, UserError> {
     let machine = memory::machine();
-    let too_little = |detail: String| UserError::new(ExitCode::Resources, "There is not enough memory", detail);
+    let too_little =
+        |detail: String| UserError::new(ExitCode::Resources, "There is not enough memory", detail);
     match asked {
         Some(budget) if machine.total > 0 && budget.0 > machine.total => {
             let detail = format!("asked for {budget}, the machine has {}", Bytes(machine.total));
@@ -134,7 +136,8 @@ fn reserve(config: &ModelConfig) -> Bytes {
     // Snapshots of the residual stream, then the widest moments of mixer and feed-forward, generously.
     let snapshots = config.layers() / config.residual_block.max(1) + 8;
     let mixer = (config.kda.width() * 8).max(mla.heads * (mla.nope + mla.rope + mla.kv_rank + mla.value) * 2);
-    let widths = config.hidden * snapshots + mixer + config.dense_width.max(config.moe.shared * config.moe.width) * 3;
+    let widths =
+        config.hidden * snapshots + mixer + config.dense_width.max(config.moe.shared * config.moe.width) * 3;
     let activations = (widths * CHUNK + config.vocabulary * 3) as u64 * 4;
     Bytes(memory::process().rss + state + activations)
 }

@@ -151,8 +151,11 @@ mod tests {
     use super::*;
 
     fn sampler(temperature: f32, top_p: f32, seed: u64) -> Sampler {
-        Sampler::new(Sampling { temperature: Some(temperature), top_p: Some(top_p), seed: Some(seed) }, (0.0, 1.0))
-            .unwrap()
+        Sampler::new(
+            Sampling { temperature: Some(temperature), top_p: Some(top_p), seed: Some(seed) },
+            (0.0, 1.0),
+        )
+        .unwrap()
     }
 
     /// How often each id comes in 20,000 draws.
@@ -199,11 +202,14 @@ mod tests {
     #[test]
     fn a_step_depends_on_seed_and_step_alone() {
         let logits = [0.0; 1000];
-        let run = |seed: u64| (0..50).map(|step| sampler(1.0, 1.0, seed).draw(&logits, step).unwrap()).collect::<Vec<_>>();
+        let run = |seed: u64| {
+            (0..50).map(|step| sampler(1.0, 1.0, seed).draw(&logits, step).unwrap()).collect::<Vec<_>>()
+        };
         let ids = run(42);
         assert_eq!(ids, run(42));
         assert_ne!(ids, run(43));
-        let middle: Vec<u32> = (20..50).map(|step| sampler(1.0, 1.0, 42).draw(&logits, step).unwrap()).collect();
+        let middle: Vec<u32> =
+            (20..50).map(|step| sampler(1.0, 1.0, 42).draw(&logits, step).unwrap()).collect();
         assert_eq!(ids[20..], middle);
         // Neighbouring seeds are not one sequence shifted by a step.
         assert_ne!(run(42)[1..], run(43)[..49]);
@@ -220,7 +226,10 @@ mod tests {
     fn what_is_no_number_is_refused_with_its_id() {
         let error = sampler(0.0, 1.0, 0).draw(&[1.0, f32::NAN], 0).unwrap_err();
         assert_eq!(error.to_string(), "the logit of id 1 is NaN");
-        assert!(matches!(sampler(1.0, 1.0, 0).draw(&[f32::INFINITY], 0), Err(Error::NotFinite { id: 0, .. })));
+        assert!(matches!(
+            sampler(1.0, 1.0, 0).draw(&[f32::INFINITY], 0),
+            Err(Error::NotFinite { id: 0, .. })
+        ));
         assert_eq!(sampler(1.0, 1.0, 0).draw(&[], 0), Err(Error::Empty));
     }
 

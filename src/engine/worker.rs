@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, SendError, Sender, TrySendError};
 
+use super::error;
 use super::generate::{self, End};
 use super::load::{self, Loaded};
 use super::telemetry::{publish, sample_memory};
-use super::error;
 use crate::model::Observer;
 use crate::protocol::{
-    Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Phase, Settings, Telemetry, TurnId, TurnRequest, UserError,
+    Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Phase, Settings, Telemetry, TurnId, TurnRequest,
+    UserError,
 };
 use crate::store::Counters;
 
@@ -108,7 +109,8 @@ impl Worker {
         self.unload();
         self.telemetry.set_phase(Phase::Loading);
         let mut told: Option<Instant> = None;
-        let (telemetry, events, inbox, waiting) = (&self.telemetry, &self.events, &self.inbox, &mut self.waiting);
+        let (telemetry, events, inbox, waiting) =
+            (&self.telemetry, &self.events, &self.inbox, &mut self.waiting);
         let result = load::load(settings, &mut |done, total| {
             telemetry.load_done.store(done, Relaxed);
             telemetry.load_total.store(total, Relaxed);
@@ -148,7 +150,9 @@ impl Worker {
         let record = self.record.insert(Record::new(request.turn, before));
         let end = match &mut self.loaded {
             None => Err(End::Failed(UserError::new(ExitCode::Usage, "No model is loaded", ""))),
-            Some(loaded) => generate::run(loaded, request, record, &self.events, &self.telemetry, &*self.observer),
+            Some(loaded) => {
+                generate::run(loaded, request, record, &self.events, &self.telemetry, &*self.observer)
+            }
         };
         match end {
             Ok(finish) => self.finish(finish, None),

@@ -17,7 +17,11 @@ impl StopSignal {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first handler looks at what the second has noted of an earlier signal.
-            signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit_code), Arc::clone(&asked))?;
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                i32::from(exit_code),
+                Arc::clone(&asked),
+            )?;
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
         }
         Ok(Self(asked))

@@ -1,0 +1,10 @@
+//! The program itself, as a script runs it.
+
+#[path = "cli/contract.rs"]
+mod contract;
+#[path = "cli/refusals.rs"]
+mod refusals;
+#[path = "cli/stopping.rs"]
+mod stopping;
+#[path = "cli/support.rs"]
+mod support;
