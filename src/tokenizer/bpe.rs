@@ -38,7 +38,8 @@ impl Merger {
         }
         let len = piece.len() as u32;
         self.parts.clear();
-        self.parts.extend((0..len).map(|at| Part { previous: at.checked_sub(1).unwrap_or(END), end: at + 1 }));
+        self.parts
+            .extend((0..len).map(|at| Part { previous: at.checked_sub(1).unwrap_or(END), end: at + 1 }));
         self.pairs.clear();
         for at in 0..len {
             self.offer(ranks, piece, at);
@@ -101,7 +102,9 @@ mod tests {
         let mut parts: Vec<Vec<u8>> = piece.iter().map(|&byte| vec![byte]).collect();
         loop {
             let best = (1..parts.len())
-                .filter_map(|at| ranks.rank(&[&parts[at - 1][..], &parts[at]].concat()).map(|rank| (rank, at)))
+                .filter_map(|at| {
+                    ranks.rank(&[&parts[at - 1][..], &parts[at]].concat()).map(|rank| (rank, at))
+                })
                 .min();
             let Some((_, at)) = best else { break };
             let right = parts.remove(at);

@@ -11,7 +11,9 @@ pub enum Error {
     #[error(transparent)]
     File(#[from] file::Error),
     /// The model's config gives a size that no tokenizer of this kind can have.
-    #[error("config.json: `vocab_size` must be at least 512 (256 single bytes and 256 reserved ids), found {found}")]
+    #[error(
+        "config.json: `vocab_size` must be at least 512 (256 single bytes and 256 reserved ids), found {found}"
+    )]
     Vocabulary {
         /// The size given.
         found: usize,

@@ -169,10 +169,12 @@ mod tests {
 
     #[test]
     fn whitespace_is_what_python_says() {
-        let all: Vec<u32> = (0..=0x0010_ffff).filter(|&c| char::from_u32(c).is_some_and(is_python_space)).collect();
-        let python = [(0x09, 0x0d), (0x1c, 0x20), (0x85, 0x85), (0xa0, 0xa0), (0x1680, 0x1680), (0x2000, 0x200a)]
-            .into_iter()
-            .chain([(0x2028, 0x2029), (0x202f, 0x202f), (0x205f, 0x205f), (0x3000, 0x3000)]);
+        let all: Vec<u32> =
+            (0..=0x0010_ffff).filter(|&c| char::from_u32(c).is_some_and(is_python_space)).collect();
+        let python =
+            [(0x09, 0x0d), (0x1c, 0x20), (0x85, 0x85), (0xa0, 0xa0), (0x1680, 0x1680), (0x2000, 0x200a)]
+                .into_iter()
+                .chain([(0x2028, 0x2029), (0x202f, 0x202f), (0x205f, 0x205f), (0x3000, 0x3000)]);
         assert_eq!(all, python.flat_map(|(first, last)| first..=last).collect::<Vec<u32>>());
     }
 

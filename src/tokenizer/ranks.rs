@@ -24,7 +24,10 @@ pub(super) struct Ranks {
 
 impl std::fmt::Debug for Ranks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ranks").field("len", &self.len()).field("longest", &self.longest).finish_non_exhaustive()
+        f.debug_struct("Ranks")
+            .field("len", &self.len())
+            .field("longest", &self.longest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -55,7 +58,8 @@ impl Ranks {
                 return Err(at_line(number, "a token in base64".to_owned(), found));
             }
             let text = std::str::from_utf8(rank).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
-            let Some(rank) = text.and_then(|text| text.parse().ok()).filter(|&rank: &u32| rank < count) else {
+            let Some(rank) = text.and_then(|text| text.parse().ok()).filter(|&rank: &u32| rank < count)
+            else {
                 let expected = format!("a rank from 0 to {} (`vocab_size` less 256 reserved ids)", count - 1);
                 return Err(at_line(number, expected, excerpt(rank)));
             };
@@ -185,15 +189,24 @@ pub(super) mod tests {
             (with("?!x= 258"), "line 259: expected a token in base64, found \"?!x=\" (".to_owned()),
             (with("YQ 258"), "line 259: expected a token in base64, found \"YQ\" (".to_owned()),
             (with("eHk="), "line 259: expected base64, a space and a rank, found \"eHk=\"".to_owned()),
-            (with("eHk= 258 1"), "line 259: expected base64, a space and a rank, found \"eHk= 258 1\"".to_owned()),
+            (
+                with("eHk= 258 1"),
+                "line 259: expected base64, a space and a rank, found \"eHk= 258 1\"".to_owned(),
+            ),
             (with("eHk= 259"), format!("line 259: {range}, found \"259\"")),
             (with("eHk= -1"), format!("line 259: {range}, found \"-1\"")),
             (with("eHk= +9"), format!("line 259: {range}, found \"+9\"")),
             (with("eHk= 99999999999"), format!("line 259: {range}, found \"99999999999\"")),
             (with("eHk= \u{1b}[2J"), format!("line 259: {range}, found \"\\u{{1b}}[2J\"")),
             (with("eHk= 257"), "line 259: expected each rank once, found rank 257 again".to_owned()),
-            (good.clone(), "expected 259 ranks (`vocab_size` less 256), found 258; rank 258 is missing".to_owned()),
-            (without(7), "expected 259 ranks (`vocab_size` less 256), found 257; rank 7 is missing".to_owned()),
+            (
+                good.clone(),
+                "expected 259 ranks (`vocab_size` less 256), found 258; rank 258 is missing".to_owned(),
+            ),
+            (
+                without(7),
+                "expected 259 ranks (`vocab_size` less 256), found 257; rank 7 is missing".to_owned(),
+            ),
             (with("YWI= 258"), "found \"ab\" as rank 256 and as rank 258".to_owned()),
             (
                 good.replace("AA== 0\n", "QUFB 0\n") + "eHk= 258",
@@ -203,7 +216,10 @@ pub(super) mod tests {
             (String::new(), "found 0; rank 0 is missing".to_owned()),
         ] {
             let error = parse(&text, 259).unwrap_err().to_string();
-            assert!(error.starts_with("dir/tiktoken.model") && error.contains(&message), "{error}\nnot: {message}");
+            assert!(
+                error.starts_with("dir/tiktoken.model") && error.contains(&message),
+                "{error}\nnot: {message}"
+            );
         }
     }
 }

@@ -82,7 +82,8 @@ impl Specials {
         let mut names = vec![None; RESERVED];
         for (key, Entry { content }) in config.added_tokens_decoder.0 {
             let id = key.parse().ok().filter(|id: &u32| id.to_string() == key);
-            let place = id.and_then(|id| id.checked_sub(first)).and_then(|place| names.get_mut(place as usize));
+            let place =
+                id.and_then(|id| id.checked_sub(first)).and_then(|place| names.get_mut(place as usize));
             let Some(place) = place else {
                 let expected = format!("an id of the reserved block, {first} to {}", u64::from(first) + 255);
                 return Err(refuse(&key, expected, excerpt(key.as_bytes())));
@@ -160,7 +161,9 @@ mod tests {
 
     #[test]
     fn the_longer_name_counts() {
-        let specials = parse(&format!(r#"{MARKERS},"300":{{"content":"<|open|>!"}},"299":{{"content":"(a.)"}}"#)).unwrap();
+        let specials =
+            parse(&format!(r#"{MARKERS},"300":{{"content":"<|open|>!"}},"299":{{"content":"(a.)"}}"#))
+                .unwrap();
         let found: Vec<_> = specials.find_all("<|open|>!<|open|>?(a.)(ab)<|reserved_token_511|>").collect();
         assert_eq!(found, [(0..9, 300), (9..17, 259), (18..22, 299), (26..48, 511)]);
     }
@@ -169,25 +172,47 @@ mod tests {
     fn damage_is_refused_with_its_place() {
         let with = |entry: &str| format!("{MARKERS},{entry}");
         for (entries, message) in [
-            (with(r#""255":{"content":"x"}"#), "key \"255\": expected an id of the reserved block, 256 to 511"),
-            (with(r#""512":{"content":"x"}"#), "key \"512\": expected an id of the reserved block, 256 to 511"),
+            (
+                with(r#""255":{"content":"x"}"#),
+                "key \"255\": expected an id of the reserved block, 256 to 511",
+            ),
+            (
+                with(r#""512":{"content":"x"}"#),
+                "key \"512\": expected an id of the reserved block, 256 to 511",
+            ),
             (with(r#""0300":{"content":"x"}"#), "key \"0300\": expected an id of the reserved block"),
             (with(r#""x":{"content":"x"}"#), "key \"x\": expected an id of the reserved block"),
-            (with(r#""300":{"content":"<|sep|>"}"#), "key \"300\": expected each `content` once, found \"<|sep|>\", which 261 has too"),
-            (with(r#""300":{"content":"<|reserved_token_301|>"}"#), "key \"301\": expected each `content` once"),
+            (
+                with(r#""300":{"content":"<|sep|>"}"#),
+                "key \"300\": expected each `content` once, found \"<|sep|>\", which 261 has too",
+            ),
+            (
+                with(r#""300":{"content":"<|reserved_token_301|>"}"#),
+                "key \"301\": expected each `content` once",
+            ),
             (with(r#""258":{"content":"x"}"#), "key \"258\": expected each id once"),
-            (with(r#""300":{"content":""}"#), "key \"300\": expected a `content` that is not empty, found \"\""),
+            (
+                with(r#""300":{"content":""}"#),
+                "key \"300\": expected a `content` that is not empty, found \"\"",
+            ),
             (with(r#""300":{}"#), "missing field `content` at line 2"),
             (with(r#""300":{"content":7}"#), "invalid type: integer `7`, expected a string at line 2"),
             (with("oops"), "expected JSON"),
-            (MARKERS.replace("<|open|>", "<|opens|>"), "expected an entry with the content \"<|open|>\", found none"),
+            (
+                MARKERS.replace("<|open|>", "<|opens|>"),
+                "expected an entry with the content \"<|open|>\", found none",
+            ),
             (String::new(), "expected an entry with the content \"<|open|>\", found none"),
         ] {
             let error = parse(&entries).unwrap_err().to_string();
-            assert!(error.starts_with("tokenizer_config.json") && error.contains(message), "{error}\nnot: {message}");
+            assert!(
+                error.starts_with("tokenizer_config.json") && error.contains(message),
+                "{error}\nnot: {message}"
+            );
         }
         for text in ["", "[]", "{}", "{\"added_tokens_decoder\":[]}", "null"] {
-            let error = Specials::parse(Path::new("tokenizer_config.json"), text.as_bytes(), 256).unwrap_err();
+            let error =
+                Specials::parse(Path::new("tokenizer_config.json"), text.as_bytes(), 256).unwrap_err();
             assert!(matches!(error, Error::Json { .. }), "{text}: {error}");
         }
     }
