@@ -1,5 +1,7 @@
 //! The program itself, as a script runs it.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
+
 #[path = "cli/contract.rs"]
 mod contract;
 #[path = "cli/refusals.rs"]

@@ -29,6 +29,7 @@ pub(super) struct Report {
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
+#[expect(clippy::struct_field_names, reason = "scripts read the unit in the name")]
 pub(super) struct Timings {
     pub(super) load_s: f64,
     prefill_s: f64,

@@ -142,7 +142,7 @@ impl Headless<'_> {
                 }
                 Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
                 Some(Event::Delta { part: Part::ToolCall(call), .. }) => {
-                    self.report.tool_calls.push(call.into())
+                    self.report.tool_calls.push(call.into());
                 }
                 Some(Event::Delta { part: Part::Answer(text), .. }) => {
                     if !self.args.json {

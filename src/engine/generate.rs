@@ -74,7 +74,9 @@ pub(super) fn run(
     let prompt = prompt_ids(loaded, &request.prompt)?;
     check(loaded, &prompt)?;
     let mut output = match &request.prompt {
-        Prompt::Chat(conversation) => Output::Chat(Parser::new(loaded.markers, conversation.thinking)),
+        Prompt::Chat(conversation) => {
+            Output::Chat(Box::new(Parser::new(loaded.markers, conversation.thinking)))
+        }
         Prompt::Raw(_) | Prompt::Ids(_) => Output::Text(Decoder::default()),
     };
     let mut kept = take_state(loaded, &prompt);
@@ -253,7 +255,7 @@ impl Turn<'_> {
 /// What becomes of the generated ids.
 enum Output {
     /// Channels of the chat format.
-    Chat(Parser),
+    Chat(Box<Parser>),
     /// Plain text.
     Text(Decoder),
 }

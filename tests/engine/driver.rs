@@ -10,7 +10,7 @@ use dormouse::protocol::{
 };
 
 /// Far longer than anything here takes, and short enough to notice a hang.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The small model as it lies in the repository.
 pub(crate) fn nano() -> PathBuf {

@@ -178,12 +178,12 @@ fn an_engine_that_nobody_listens_to_leaves() {
     commands.send(Command::Load(Settings { model: nano(), memory: None, threads: Some(1) })).unwrap();
     let began = Instant::now();
     while !matches!(commands.try_send(Command::Reset), Err(TrySendError::Disconnected(_))) {
-        assert!(began.elapsed() < Duration::from_secs(60), "the engine hangs");
+        assert!(began.elapsed() < Duration::from_mins(1), "the engine hangs");
         std::thread::sleep(Duration::from_millis(5));
     }
     // The monitor leaves with it: nobody holds the numbers any more.
     while telemetry.strong_count() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "the monitor hangs");
+        assert!(began.elapsed() < Duration::from_mins(1), "the monitor hangs");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
