@@ -44,8 +44,13 @@ impl From<store::Error> for UserError {
                 Self::new(ExitCode::ModelFiles, "An expert cannot be read", detail).with_hint(source.hint())
             }
             store::Error::Budget { needed, .. } => {
-                Self::new(ExitCode::Resources, "The memory is too small for this model", detail)
-                    .with_hint(format!("Give it {needed} or more with --memory, or name a smaller model."))
+                Self::new(ExitCode::Resources, "The memory is too small for this model", detail).with_hint(
+                    format!(
+                        "Give it --memory {}MiB or more, or name a smaller model.",
+                        // Rounded up, so that it can be typed as it stands here.
+                        needed.0.div_ceil(1 << 20)
+                    ),
+                )
             }
             store::Error::Stopped => Self::new(ExitCode::Stopped, "Loading was stopped", ""),
             store::Error::NoTensor { .. }

@@ -120,6 +120,17 @@ fn a_data_folder_that_cannot_be_written_is_refused_with_a_way_out() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let user = User::new();
+    for arguments in ["--prompt Hello! --seed 1", "--prompt Hello! --seed 1 --json"] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = user.on_nano(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        assert!(stderr(&output).contains("Cannot write"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn numbers_that_are_none_are_an_invalid_run() {
     let user = User::new();
     let model = copy_of_nano();
