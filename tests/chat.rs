@@ -10,6 +10,7 @@ mod speed;
 use std::path::Path;
 
 use dormouse::tokenizer::Tokenizer;
+use proptest::test_runner::{Config, RngSeed};
 
 /// A file of the repository.
 fn read(path: &str) -> Vec<u8> {
@@ -28,4 +29,9 @@ fn tiny() -> Tokenizer {
 /// The tokenizer of the small model that ships with the program: 2,048 ranks.
 fn nano() -> Tokenizer {
     load("assets/nano", 2304)
+}
+
+/// The same cases in every run. More of them, and others: `PROPTEST_CASES`.
+fn repeatable() -> Config {
+    Config { rng_seed: RngSeed::Fixed(3), failure_persistence: None, ..Config::default() }
 }

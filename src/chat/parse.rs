@@ -119,9 +119,13 @@ impl Parser {
     pub fn finish(&mut self) -> Vec<Part> {
         if !self.ended {
             self.end_text(Scanner::cut);
-            // A tag that closes says enough without its end; of one that opens, a half is nothing.
-            if let Some(tag) = self.tag.take().filter(|tag| !tag.opens) {
-                self.tag_ends(&tag);
+            // A name that closes says enough without its end. Less than that, or half a tag that opens, is not shown.
+            let enough = |tag: &Tag| match Name::of(tag.head.name()) {
+                Some(_) => !tag.opens,
+                None => !Name::may_begin_with(tag.head.name()),
+            };
+            if let Some(tag) = self.tag.take().filter(enough) {
+                self.tag_without_end(&tag);
             }
             self.end_call();
             self.ended = true;
@@ -170,8 +174,11 @@ impl Parser {
     fn character(&mut self, c: char) {
         let Some(tag) = &mut self.tag else { return self.text(c) };
         if !tag.head.push(c) {
-            if let Some(tag) = self.tag.take() {
-                self.tag_run_over(&tag);
+            if let Some(tag) = self.tag.take()
+                && !self.tag_without_end(&tag)
+                && !tag.spelled
+            {
+                self.release(&tag.head.text);
             }
             self.prose(c);
         }
@@ -185,10 +192,10 @@ impl Parser {
             }
         }
         if let Some(tag) = self.tag.take() {
-            self.tag_ends(&tag);
             if marker == Marker::Sep {
-                return;
+                return self.tag_with_end(&tag);
             }
+            self.tag_without_end(&tag);
         }
         match marker {
             Marker::Open | Marker::Close => {
@@ -202,8 +209,8 @@ impl Parser {
         }
     }
 
-    /// A tag before its `<|sep|>`, or before another marker or the end, where that is missing.
-    fn tag_ends(&mut self, tag: &Tag) {
+    /// A tag whose `<|sep|>` came.
+    fn tag_with_end(&mut self, tag: &Tag) {
         match Name::of(tag.head.name()) {
             Some(name) => self.apply(tag, name),
             None if tag.spelled => self.release(&tag.head.text),
@@ -211,22 +218,26 @@ impl Parser {
         }
     }
 
-    /// A tag whose head goes on as no head can: its `<|sep|>` is missing, or it never was one.
-    fn tag_run_over(&mut self, tag: &Tag) {
-        let text = &tag.head.text;
-        match Name::of(tag.head.name()) {
-            Some(name) if !tag.spelled || tag.head.rest().starts_with('\n') => {
+    /// A tag whose `<|sep|>` is missing: another marker stands there, or the end, or text that no head can have.
+    /// A spelled one is text, unless its line ends with it. Says whether anything came of it.
+    fn tag_without_end(&mut self, tag: &Tag) -> bool {
+        let Head { text, .. } = &tag.head;
+        let known = match Name::of(tag.head.name()) {
+            Some(name) => Some((name, tag.head.rest())),
+            None if tag.spelled => None,
+            None => Name::prefix_of(text).map(|name| (name, &text[name.as_str().len()..])),
+        };
+        match known {
+            Some((name, rest)) if !tag.spelled || rest.starts_with('\n') || rest.trim().is_empty() => {
                 self.apply(tag, name);
-                self.release(tag.head.rest());
+                self.release(rest);
+                true
             }
-            None if !tag.spelled => match Name::prefix_of(text) {
-                Some(name) => {
-                    self.apply(tag, name);
-                    self.release(&text[name.as_str().len()..]);
-                }
-                None => self.release(text),
-            },
-            _ => self.release(text),
+            _ if tag.spelled => {
+                self.release(text);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -345,3 +356,6 @@ impl Call {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

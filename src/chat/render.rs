@@ -295,3 +295,6 @@ fn said_by<'a>(role: &'static str, name: Option<&'a str>) -> Vec<(&'static str, 
     let name = name.filter(|name| !name.is_empty()).map(|name| ("name", name));
     [("role", role)].into_iter().chain(name).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,6 +95,11 @@ impl Name {
         Self::ALL.into_iter().find(|name| name.as_str() == text)
     }
 
+    /// Whether some tag's name begins with `text`.
+    pub(super) fn may_begin_with(text: &str) -> bool {
+        Self::ALL.into_iter().any(|name| name.as_str().starts_with(text))
+    }
+
     /// The tag whose name `text` begins with.
     pub(super) fn prefix_of(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|name| text.starts_with(name.as_str()))

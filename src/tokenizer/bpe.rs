@@ -137,6 +137,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(super::super::repeatable())]
+
         #[test]
         fn the_heap_does_what_the_definition_says(piece in "[abc]{0,40}", seed in any::<u64>()) {
             // A different vocabulary each time: 14 of the words of two to four letters, in some order.

@@ -189,6 +189,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(super::super::repeatable())]
+
         #[test]
         fn pieces_are_the_text(text in r"(\PC|[ \t\r\n'\u{1c}\u{85}\u{a0}\u{3000}]|'s|[A-Za-z0-9]|[一-龥]){0,60}") {
             prop_assert_eq!(pieces(&text).concat(), text);

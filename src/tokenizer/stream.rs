@@ -88,6 +88,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(super::super::repeatable())]
+
         #[test]
         fn cuts_change_nothing(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80_u8..=0xbf, 0xc2_u8..=0xf5], 0..24),

@@ -24,6 +24,23 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
+/// Awkward texts, and their ids after `tiktoken` with the ranks of the small model and the pattern of the spec.
+#[test]
+fn awkward_texts_have_the_ids_of_an_independent_tokenizer() {
+    #[derive(Deserialize)]
+    struct Case {
+        text: String,
+        ids: Vec<u32>,
+    }
+    let cases: Vec<Case> = serde_json::from_slice(&read("tests/fixtures/nano/encode.json")).unwrap();
+    let tokenizer = nano();
+    assert_eq!(cases.len(), 25);
+    for Case { text, ids } in cases {
+        assert_eq!(tokenizer.encode(&text), ids, "{text:?}");
+        assert_eq!(tokenizer.decode(&ids), text);
+    }
+}
+
 #[test]
 fn the_tiny_conversation_renders_to_its_prompt_ids() {
     let messages = messages_from_openai(&read("tests/fixtures/tiny/golden/chat.messages.json")).unwrap();
