@@ -45,7 +45,11 @@ impl FromStr for Bytes {
         let factor = if unit.is_empty() {
             1
         } else {
-            UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| error("the unit is unknown"))?
+            UNITS
+                .iter()
+                .find(|(name, _)| *name == unit)
+                .map(|(_, factor)| *factor)
+                .ok_or_else(|| error("the unit is unknown"))?
         };
         let bytes = match number.parse::<u64>() {
             Ok(whole) => whole.checked_mul(factor).ok_or_else(|| error("it is too large"))?,
@@ -56,7 +60,11 @@ impl FromStr for Bytes {
                 if !(0.0..9.2e18).contains(&bytes) {
                     return Err(error("it is too large"));
                 }
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "the range was checked"
+                )]
                 let bytes = bytes as u64;
                 bytes
             }
@@ -114,7 +122,11 @@ pub struct Seconds(pub f64);
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = self.0.max(0.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "non-negative; a saturated cast still prints")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "non-negative; a saturated cast still prints"
+        )]
         let whole = s.round() as u64;
         let text = if s < 9.995 {
             format!("{s:.2} s")
@@ -170,7 +182,18 @@ mod tests {
 
     #[test]
     fn what_is_no_size_is_refused_and_named() {
-        for text in ["", "nan", "inf", "-1", "GiB", "1..5", "12parsecs", "99999999999999999999", "20000000TiB", "1.9e3"] {
+        for text in [
+            "",
+            "nan",
+            "inf",
+            "-1",
+            "GiB",
+            "1..5",
+            "12parsecs",
+            "99999999999999999999",
+            "20000000TiB",
+            "1.9e3",
+        ] {
             let error = text.parse::<Bytes>().unwrap_err().to_string();
             assert!(error.contains(&format!("`{text}`")), "{error}");
         }

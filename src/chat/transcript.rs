@@ -177,7 +177,9 @@ mod tests {
             .map(|message| match message {
                 Message::System { content, .. } => format!("system {}", content.concat()),
                 Message::User { content, .. } => format!("user {}", content.concat()),
-                Message::Assistant { thinking, content, .. } => format!("model {thinking}|{}", content.concat()),
+                Message::Assistant { thinking, content, .. } => {
+                    format!("model {thinking}|{}", content.concat())
+                }
                 Message::Tool { .. } => "tool".to_owned(),
             })
             .collect();
