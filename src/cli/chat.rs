@@ -1,30 +1,39 @@
 //! `dormouse`: the full-screen chat.
 
-use std::io::{IsTerminal, stdin, stdout};
-
 use super::args::Common;
-use super::{Done, settings};
-use crate::protocol::{ExitCode, UserError};
+use super::{Done, no_resource, settings};
+use crate::protocol::UserError;
+use crate::tui::{self, Exit, Options};
+use crate::{engine, setup};
+
+/// Messages that a newcomer could begin with, of what the small model can talk about.
+const SUGGESTIONS: [&str; 3] =
+    ["What is Dormouse?", "What is the capital of Italy?", "Tell me a short story."];
 
 /// Starts the engine and hands it to the screen.
 pub(super) fn chat(common: &Common) -> Result<Done, UserError> {
     let resolved = settings::resolve(common)?;
-    check_terminal()?;
-    let _settings = resolved.settings()?;
-    Ok(Done::Well)
-}
-
-/// A full screen needs a terminal on both sides that knows more than lines.
-fn check_terminal() -> Result<(), UserError> {
-    let problem = if !stdin().is_terminal() {
-        "standard input is no terminal"
-    } else if !stdout().is_terminal() {
-        "standard output is no terminal"
-    } else if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        "TERM is `dumb`"
-    } else {
-        return Ok(());
+    // Before the small model is laid out: a script that forgot `run` should leave nothing behind.
+    tui::check_terminal()?;
+    let settings = resolved.settings()?;
+    let demo = resolved.model.is_none();
+    let folder = settings.model.file_name().map(|name| name.to_string_lossy().into_owned());
+    let options = Options {
+        model_label: if demo {
+            setup::NAME.to_owned()
+        } else {
+            folder.unwrap_or_else(|| "Kimi K3".to_owned())
+        },
+        demo,
+        thinking: resolved.thinking,
+        sampling: resolved.sampling,
+        max_tokens: None,
+        suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
+        settings,
     };
-    Err(UserError::new(ExitCode::Usage, "The chat needs a terminal", problem)
-        .with_hint("Without one, use `dormouse run --prompt TEXT`; see `dormouse run --help`."))
+    let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
+    Ok(match tui::run(options, link)? {
+        Exit::Quit => Done::Well,
+        Exit::Signal(signal) => Done::Signal(signal),
+    })
 }

@@ -20,6 +20,7 @@ mod run;
 mod settings;
 
 use std::ffi::OsString;
+use std::io;
 
 use clap::Parser;
 
@@ -33,6 +34,8 @@ enum Done {
     Well,
     /// The user stopped it.
     Stopped,
+    /// A signal did.
+    Signal(i32),
 }
 
 /// The whole program: `arguments` as the system hands them over, the exit code as it takes it back.
@@ -48,6 +51,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     match dispatch(&args) {
         Ok(Done::Well) => 0,
         Ok(Done::Stopped) => ExitCode::Stopped as u8,
+        // As a shell says it. Numbers of signals are small.
+        Ok(Done::Signal(signal)) => u8::try_from(signal).map_or(u8::MAX, |signal| signal.saturating_add(128)),
         Err(error) => {
             error::print(&error);
             error.code as u8
@@ -60,4 +65,8 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         None => chat::chat(&args.common),
         Some(Verb::Run(run)) => run::run(&args.common, run),
     }
+}
+
+fn no_resource(what: &str, error: &io::Error) -> UserError {
+    UserError::new(ExitCode::Resources, format!("The system refuses {what}"), error.to_string())
 }

@@ -10,7 +10,7 @@ use super::args::{Common, Run};
 use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
-use super::{Done, input, settings};
+use super::{Done, input, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
@@ -187,10 +187,6 @@ fn send(link: &EngineLink, command: Command) -> Result<(), UserError> {
 
 fn engine_left() -> UserError {
     UserError::new(ExitCode::Invalid, "The engine left without a word", "its thread is gone")
-}
-
-fn no_resource(what: &str, error: &io::Error) -> UserError {
-    UserError::new(ExitCode::Resources, format!("The system refuses {what}"), error.to_string())
 }
 
 fn cannot_write(what: impl fmt::Display, error: &io::Error) -> Halt {
