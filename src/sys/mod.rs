@@ -1,6 +1,7 @@
-//! What the operating system knows: memory, processors, buffers, positioned reads.
+//! What the operating system knows: memory, processors, signals, buffers, positioned reads.
 
 pub mod buffer;
 pub mod cpu;
 pub mod file;
 pub mod memory;
+pub mod signals;
