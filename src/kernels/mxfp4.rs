@@ -79,7 +79,8 @@ impl<'a> Mxfp4<'a> {
         let mut values = Vec::with_capacity(self.packed.len() * 2);
         for (bytes, &exponent) in self.packed.as_chunks::<PACKED>().0.iter().zip(self.scales) {
             let table = E2M1.map(|value| value * scale(exponent));
-            values.extend(bytes.iter().flat_map(|b| [table[usize::from(b & 15)], table[usize::from(b >> 4)]]));
+            values
+                .extend(bytes.iter().flat_map(|b| [table[usize::from(b & 15)], table[usize::from(b >> 4)]]));
         }
         values
     }

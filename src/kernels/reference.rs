@@ -206,7 +206,10 @@ pub fn kda_step(
     out: &mut [f32],
 ) {
     let (keys, values) = (k.len(), v.len());
-    assert!(values > 0 && state.len() == keys * values && q.len() == keys && decay.len() == keys, "shapes agree");
+    assert!(
+        values > 0 && state.len() == keys * values && q.len() == keys && decay.len() == keys,
+        "shapes agree"
+    );
     assert!(error.len() == values && out.len() == values, "shapes agree");
     out.fill(0.0);
     for ((row, decay), k) in state.chunks_exact_mut(values).zip(decay).zip(k) {
@@ -262,14 +265,18 @@ mod tests {
     #[test]
     fn columns_are_dots_along_the_rows() {
         for (rows, columns) in [(1, 1), (24, 48), (17, 33), (128, 16), (5, 100)] {
-            #[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
-            let weights: Vec<u16> = noise(rows * columns, 3).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
+            let weights: Vec<u16> =
+                noise(rows * columns, 3).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
             let x = noise(rows, 4);
             let mut out = vec![0.0; columns];
             bf16_columns(&weights, columns, &x, &mut out);
             for (c, out) in out.iter().enumerate() {
                 let column: Vec<f32> = (0..rows).map(|r| bf16(weights[r * columns + c])).collect();
-                assert_eq!(out.to_bits(), plain_dot(&x, &column).to_bits(), "column {c} of {rows} x {columns}");
+                assert_eq!(
+                    out.to_bits(),
+                    plain_dot(&x, &column).to_bits(),
+                    "column {c} of {rows} x {columns}"
+                );
             }
         }
     }
@@ -277,7 +284,6 @@ mod tests {
     #[test]
     fn many_vectors_give_the_bits_of_each_alone() {
         let (rows, columns, vectors) = (7, 45, 5);
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half fits")]
         let weights: Vec<u16> = noise(rows * columns, 5).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
         let xs = noise(vectors * columns, 6);
         let mut all = vec![0.0; rows * vectors];
@@ -302,7 +308,9 @@ mod tests {
         let mut out = [0.0];
         mxfp4_rows(matrix.packed(), matrix.scales(), 64, &by_group, &mut out);
         let order = |v: &[f32]| -> Vec<f32> {
-            let group = |g: &[f32]| g.iter().step_by(2).chain(g.iter().skip(1).step_by(2)).copied().collect::<Vec<_>>();
+            let group = |g: &[f32]| {
+                g.iter().step_by(2).chain(g.iter().skip(1).step_by(2)).copied().collect::<Vec<_>>()
+            };
             v.chunks(32).flat_map(group).collect()
         };
         let exact = plain_dot(&order(&x), &order(&matrix.decode()));

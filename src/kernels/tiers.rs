@@ -71,7 +71,6 @@ macro_rules! kernels {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)?;)*) => {
         /// The functions of one tier. See [`mod@reference`] for shapes and orders; all tiers give the same bits.
         #[derive(Debug)]
-        #[expect(clippy::type_complexity, reason = "each field is the signature of one kernel")]
         pub struct Kernels {
             tier: Tier,
             $($name: unsafe fn($($type),*) $(-> $out)?,)*
@@ -238,7 +237,10 @@ mod tests {
     #[test]
     fn the_environment_can_force_a_tier_and_must_name_a_known_one() {
         assert_eq!(Kernels::choose(Some("scalar")).unwrap().tier(), Tier::Scalar);
-        assert_eq!(Kernels::choose(Some("avx9")).unwrap_err(), TierError::Unknown { found: "avx9".to_owned() });
+        assert_eq!(
+            Kernels::choose(Some("avx9")).unwrap_err(),
+            TierError::Unknown { found: "avx9".to_owned() }
+        );
         let best = Kernels::choose(None).unwrap().tier();
         assert!(Tier::ALL.into_iter().all(|tier| !tier.is_available() || tier <= best));
     }

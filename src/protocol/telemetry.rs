@@ -237,12 +237,16 @@ mod tests {
     #[test]
     fn rates_are_differences_over_time() {
         let earlier = Sample { at: 1.0, turn: 1, tokens: 4, trunk_bytes: 100, ..Sample::default() };
-        let later = Sample { at: 3.0, turn: 1, tokens: 5, trunk_bytes: 300, expert_bytes: 800, ..Sample::default() };
+        let later =
+            Sample { at: 3.0, turn: 1, tokens: 5, trunk_bytes: 300, expert_bytes: 800, ..Sample::default() };
         let rates = Rates::between(&earlier, &later);
         assert_eq!(rates.read, Bytes(1000));
         assert_eq!(rates.disk, Rate(500.0));
         assert!((rates.tokens_per_second - 0.5).abs() < 1e-12);
         let next_turn = Sample { turn: 2, tokens: 9, ..later };
-        assert_eq!(Rates::between(&later, &next_turn), Rates { disk: Rate(0.0), read: Bytes(0), tokens_per_second: 0.0 });
+        assert_eq!(
+            Rates::between(&later, &next_turn),
+            Rates { disk: Rate(0.0), read: Bytes(0), tokens_per_second: 0.0 }
+        );
     }
 }

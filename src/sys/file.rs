@@ -96,7 +96,9 @@ impl Source {
         while got < buffer.len() {
             let end = buffer.len().min(got + MAX_READ);
             match read_at(&self.file, &mut buffer[got..end], offset + got as u64) {
-                Ok(0) => return Err(Error::Short { path: self.path.clone(), offset, wanted: buffer.len(), got }),
+                Ok(0) => {
+                    return Err(Error::Short { path: self.path.clone(), offset, wanted: buffer.len(), got });
+                }
                 Ok(n) => got += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::io("read", &self.path)(e)),
@@ -123,7 +125,8 @@ pub fn read_small(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     if len > limit {
         return Err(Error::TooLarge { path: path.to_owned(), found: len, limit });
     }
-    let len = usize::try_from(len).map_err(|_| Error::TooLarge { path: path.to_owned(), found: len, limit })?;
+    let too_large = |_| Error::TooLarge { path: path.to_owned(), found: len, limit };
+    let len = usize::try_from(len).map_err(too_large)?;
     let mut bytes = vec![0; len];
     source.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
