@@ -58,25 +58,27 @@ class Case:
             "inputs": {key: encode(value) for key, value in self.inputs.items()},
             "expected": {key: encode(value) for key, value in self.expected.items()},
             "mistakes": {
-                mistake: {key: encode(value) for key, value in outputs.items()}
+                mistake: {key: encode(value, digits=4) for key, value in outputs.items()}
                 for mistake, outputs in self.mistakes.items()
             },
         }
         return lines(document) + "\n"
 
 
-def encode(value):
-    """Bytes as hexadecimal digits; inputs and exact outputs as they are; NaN and infinity as null."""
+def encode(value, digits=None):
+    """Bytes as hexadecimal digits; NaN and infinity as null; `digits` where a few are enough."""
     value = np.asarray(value)
     if value.dtype == np.uint8:
         return {"shape": list(value.shape), "hex": value.tobytes().hex()}
-    return {"shape": list(value.shape), "data": [number(x) for x in value.ravel().tolist()]}
+    return {"shape": list(value.shape), "data": [number(x, digits) for x in value.ravel().tolist()]}
 
 
-def number(x):
-    """Short where it can be: a number that f32 holds is written in full, any other with ten digits."""
+def number(x, digits):
+    """A number that f32 holds in full, any other with ten digits, unless fewer will do."""
     if not math.isfinite(x):
         return None
+    if digits is not None:
+        return float(f"{x:.{digits - 1}e}")
     return x if float(np.float32(x)) == x else float(f"{x:.9e}")
 
 

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cases import kda, mla, moe, mxfp4, norms, residual
+from cases import kda, mla, moe, mxfp4, norms, residual, whole
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "ops"
 LIMIT = 60_000
@@ -22,7 +22,7 @@ def main():
     check = parser.parse_args().check
     FOLDER.mkdir(parents=True, exist_ok=True)
     stale, written = False, set()
-    for module in (norms, kda, mla, moe, mxfp4, residual):
+    for module in (norms, kda, mla, moe, mxfp4, residual, whole):
         for case in module.cases():
             case.check()
             path, text = FOLDER / f"{case.name}.json", case.json()

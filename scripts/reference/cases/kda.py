@@ -82,26 +82,39 @@ def recurrence():
     """The delta rule."""
     rng = np.random.default_rng(13)
     tokens, heads, dim = 6, 2, 8
-    q = bf16(ops.l2_norm(rng.normal(size=(tokens, heads, dim))) * dim**-0.5)
-    k = bf16(ops.l2_norm(rng.normal(size=(tokens, heads, dim))))
+    # Two tokens are so small that the epsilon of their norm counts.
+    sizes = np.array([1.0, 2e-3, 0.7, 1.5, 1e-3, 2.0])[:, None, None]
+    q, k = (bf16(rng.normal(size=(tokens, heads, dim)) * sizes) for _ in range(2))
     v = bf16(rng.normal(size=(tokens, heads, dim)))
     # From channels that remember for thousands of tokens to channels that forget at once.
-    g = bf16(-5 * ops.sigmoid(rng.normal(-3.0, 2.5, size=(tokens, heads, dim))))
+    decay = bf16(np.exp(-5 * ops.sigmoid(rng.normal(-3.0, 2.5, size=(tokens, heads, dim)))))
     beta = bf16(ops.sigmoid(rng.normal(0.5, 1.0, size=(tokens, heads))))
-    out, state = ops.kda_recurrence(q, k, v, g, beta)
-    wrong = {name: wrong_recurrence(q, k, v, g, beta, name) for name in WRONG_STEPS}
-    swapped, swapped_state = ops.kda_recurrence(k, q, v, g, beta)
+    g = np.log(decay)
+
+    def outputs(q, k, run=ops.kda_recurrence):
+        out, state = run(q, k, v, g, beta)
+        return {"out": out, "state": state}
+
+    def mean_eps(x):
+        return x / np.sqrt((np.mean(x * x, axis=-1, keepdims=True) + ops.L2_EPS) * dim)
+
+    scale = dim**-0.5
+    right = ops.l2_norm(q) * scale, ops.l2_norm(k)
     return Case(
         "kda_recurrence",
         "4.4",
-        """Six tokens from an empty state. Queries and keys are normed already, queries scaled; g is the log of the
-        decay. The state is [head, key, value]: first it decays by key, then the error is taken, then written, then
-        read.""",
-        {"q": q, "k": k, "v": v, "g": g, "beta": beta},
-        {"out": out, "state": state},
+        """Six tokens from an empty state. Queries and keys are normed first, and queries scaled. The state is
+        [head, key, value]: it decays by key, then the error is taken, then written, then read.""",
+        {"q": q, "k": k, "v": v, "decay": decay, "beta": beta},
+        outputs(*right),
         {
-            **{name: {"out": o, "state": s} for name, (o, s) in wrong.items()},
-            "queries_and_keys_exchanged": {"out": swapped, "state": swapped_state},
+            **{name: outputs(*right, lambda *a, name=name: wrong_recurrence(*a, name)) for name in WRONG_STEPS},
+            "queries_and_keys_exchanged": outputs(right[1] * scale, right[0] / scale),
+            "eps_on_the_mean": outputs(mean_eps(q) * scale, mean_eps(k)),
+            "eps_of_the_model": outputs(ops.l2_norm(q, ops.RMS_EPS) * scale, ops.l2_norm(k, ops.RMS_EPS)),
+            "queries_not_scaled": outputs(right[0] / scale, right[1]),
+            "keys_scaled": outputs(right[0], right[1] * scale),
+            "keys_not_normed": outputs(right[0], k),
         },
         {"heads": heads, "head_dim": dim},
     )

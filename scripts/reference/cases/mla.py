@@ -5,32 +5,49 @@ import numpy as np
 import ops
 from case import Case, bf16
 
-HEADS, NOPE, ROPE, VALUE = 3, 8, 4, 6
-DIMS = {"heads": HEADS, "nope": NOPE, "rope": ROPE, "value": VALUE}
-
 
 def cases():
     """All of this module."""
     yield attention()
-    yield layer()
 
 
-def attend(q, latent, shared, kv_b, scale=(NOPE + ROPE) ** -0.5, causal=True, split="by_head"):
+def attend(q, latent, shared, kv_b, heads, nope, value, scale=None, causal=True, by_head=True):
     """The attention once more, with the parts exposed that can be got wrong."""
-    tokens = len(q)
-    q = q.reshape(tokens, HEADS, NOPE + ROPE)
+    tokens, rope = len(q), shared.shape[1]
+    q = q.reshape(tokens, heads, nope + rope)
     kv = ops.lin(kv_b, latent)
-    if split == "by_head":
-        kv = kv.reshape(tokens, HEADS, NOPE + VALUE)
-        keys, values = kv[..., :NOPE], kv[..., NOPE:]
+    if by_head:
+        kv = kv.reshape(tokens, heads, nope + value)
+        keys, values = kv[..., :nope], kv[..., nope:]
     else:
-        keys = kv[:, : HEADS * NOPE].reshape(tokens, HEADS, NOPE)
-        values = kv[:, HEADS * NOPE :].reshape(tokens, HEADS, VALUE)
-    scores = np.einsum("thd,shd->hts", q[..., :NOPE], keys)
-    scores = (scores + np.einsum("thd,sd->hts", q[..., NOPE:], shared)) * scale
+        keys = kv[:, : heads * nope].reshape(tokens, heads, nope)
+        values = kv[:, heads * nope :].reshape(tokens, heads, value)
+    scores = np.einsum("thd,shd->hts", q[..., :nope], keys)
+    scores = (scores + np.einsum("thd,sd->hts", q[..., nope:], shared)) * (scale or (nope + rope) ** -0.5)
     if causal:
         scores = np.where(np.tril(np.ones((tokens, tokens), bool)), scores, -np.inf)
     return np.einsum("hts,shd->thd", ops.softmax(scores), values).reshape(tokens, -1)
+
+
+def wrong_attentions(q, latent, shared, kv_b, heads, nope, value):
+    """What each mistake in the attention gives."""
+    dims = heads, nope, value
+    tokens, rank, rope = len(q), latent.shape[1], shared.shape[1]
+    each = q.reshape(tokens, heads, nope + rope)
+    rotated = np.concatenate([each[..., :nope], rotate(each[..., nope:])], axis=-1).reshape(tokens, -1)
+    rope_first = np.concatenate([each[..., rope:], each[..., :rope]], axis=-1).reshape(tokens, -1)
+    normed = ops.rms_norm(shared, np.ones(rope))
+    return {
+        "shared_part_dropped": attend(q, latent, 0 * shared, kv_b, *dims),
+        "shared_part_rotated": attend(rotated, latent, rotate(shared), kv_b, *dims),
+        "shared_part_normed": attend(q, latent, normed, kv_b, *dims),
+        "shared_part_first_in_the_query": attend(rope_first, latent, shared, kv_b, *dims),
+        "scale_of_the_nope_part": attend(q, latent, shared, kv_b, *dims, scale=nope**-0.5),
+        "scale_of_the_latent": attend(q, latent, shared, kv_b, *dims, scale=(rank + rope) ** -0.5),
+        "no_scale": attend(q, latent, shared, kv_b, *dims, scale=1.0),
+        "sees_the_future": attend(q, latent, shared, kv_b, *dims, causal=False),
+        "keys_and_values_not_split_by_head": attend(q, latent, shared, kv_b, *dims, by_head=False),
+    }
 
 
 def rotate(x, base=10000.0):
@@ -45,16 +62,14 @@ def rotate(x, base=10000.0):
 def attention():
     """Attention proper."""
     rng = np.random.default_rng(21)
-    tokens, rank = 7, 20
-    q = bf16(rng.normal(size=(tokens, HEADS * (NOPE + ROPE))) * 1.5)
-    latent, shared = bf16(rng.normal(size=(tokens, rank))), bf16(rng.normal(size=(tokens, ROPE)) * 1.5)
-    kv_b = bf16(rng.normal(size=(HEADS * (NOPE + VALUE), rank)) * rank**-0.5)
-    right = ops.mla_attention(q, latent, shared, kv_b, HEADS, NOPE, VALUE)
-    absorbed = ops.mla_attention_absorbed(q, latent, shared, kv_b, HEADS, NOPE, VALUE)
-    assert np.abs(right - absorbed).max() < 1e-12 and np.abs(right - attend(q, latent, shared, kv_b)).max() < 1e-12
-    by_head = q.reshape(tokens, HEADS, NOPE + ROPE)
-    rotated = np.concatenate([by_head[..., :NOPE], rotate(by_head[..., NOPE:])], axis=-1).reshape(tokens, -1)
-    rope_first = np.concatenate([by_head[..., ROPE:], by_head[..., :ROPE]], axis=-1).reshape(tokens, -1)
+    tokens, rank, heads, nope, rope, value = 7, 20, 3, 8, 4, 6
+    q = bf16(rng.normal(size=(tokens, heads * (nope + rope))) * 1.5)
+    latent, shared = bf16(rng.normal(size=(tokens, rank))), bf16(rng.normal(size=(tokens, rope)) * 1.5)
+    kv_b = bf16(rng.normal(size=(heads * (nope + value), rank)) * rank**-0.5)
+    inputs = (q, latent, shared, kv_b, heads, nope, value)
+    right = ops.mla_attention(*inputs)
+    assert np.abs(right - ops.mla_attention_absorbed(*inputs)).max() < 1e-12
+    assert np.abs(right - attend(*inputs)).max() < 1e-12
     return Case(
         "mla_attention",
         "4.5",
@@ -62,70 +77,6 @@ def attention():
         neither normed nor rotated, and takes part in every head. Before gate and output projection.""",
         {"q": q, "latent": latent, "shared": shared, "kv_b": kv_b},
         {"y": right},
-        {
-            "shared_part_dropped": {"y": attend(q, latent, 0 * shared, kv_b)},
-            "shared_part_rotated": {"y": attend(rotated, latent, rotate(shared), kv_b)},
-            "shared_part_normed": {"y": attend(q, latent, ops.rms_norm(shared, np.ones(ROPE)), kv_b)},
-            "shared_part_first_in_the_query": {"y": attend(rope_first, latent, shared, kv_b)},
-            "scale_of_the_nope_part": {"y": attend(q, latent, shared, kv_b, NOPE**-0.5)},
-            "scale_of_the_latent": {"y": attend(q, latent, shared, kv_b, (rank + ROPE) ** -0.5)},
-            "no_scale": {"y": attend(q, latent, shared, kv_b, 1.0)},
-            "sees_the_future": {"y": attend(q, latent, shared, kv_b, causal=False)},
-            "keys_and_values_not_split_by_head": {"y": attend(q, latent, shared, kv_b, split="halves")},
-        },
-        {**DIMS, "rank": rank},
-    )
-
-
-def layer():
-    """The whole layer."""
-    rng = np.random.default_rng(22)
-    tokens, hidden, q_rank, rank = 5, 24, 16, 12
-
-    def matrix(rows, cols, scale=1.0):
-        return bf16(rng.normal(size=(rows, cols)) * scale * cols**-0.5)
-
-    # Inputs so small that the mean square of both latents is near the epsilon of their norms.
-    x = bf16(rng.normal(size=(tokens, hidden)) * 2e-3)
-    weights = {
-        "q_a": matrix(q_rank, hidden),
-        "q_a_norm": bf16(rng.normal(1.0, 0.3, size=q_rank)),
-        "q_b": matrix(HEADS * (NOPE + ROPE), q_rank, 3.0),
-        "kv_a": matrix(rank + ROPE, hidden),
-        "kv_a_norm": bf16(rng.normal(1.0, 0.3, size=rank)),
-        "kv_b": matrix(HEADS * (NOPE + VALUE), rank, 2.0),
-        "gate": matrix(HEADS * VALUE, hidden, 400.0),
-        "output": matrix(hidden, HEADS * VALUE),
-    }
-
-    def run(eps_q=ops.MLA_EPS, eps_kv=ops.MLA_EPS, gate=ops.sigmoid, norm_shared=False, latent_normed=True):
-        w = weights
-        q = ops.lin(w["q_b"], ops.rms_norm(ops.lin(w["q_a"], x), w["q_a_norm"], eps_q))
-        ckv = ops.lin(w["kv_a"], x)
-        latent, shared = ckv[:, :rank], ckv[:, rank:]
-        if norm_shared:
-            both = ops.rms_norm(ckv, np.concatenate([w["kv_a_norm"], np.ones(ROPE)]), eps_kv)
-            latent, shared = both[:, :rank], both[:, rank:]
-        elif latent_normed:
-            latent = ops.rms_norm(latent, w["kv_a_norm"], eps_kv)
-        a = ops.mla_attention(q, latent, shared, w["kv_b"], HEADS, NOPE, VALUE)
-        return ops.lin(w["output"], a * gate(ops.lin(w["gate"], x)))
-
-    return Case(
-        "mla_layer",
-        "4.5",
-        """The whole layer on inputs so small that the epsilon of the norms inside is seen. The layer's own input
-        norm is not part of it.""",
-        {"x": x, **weights},
-        {"y": run()},
-        {
-            "eps_1e-5_in_the_query_norm": {"y": run(eps_q=1e-5)},
-            "eps_1e-5_in_the_latent_norm": {"y": run(eps_kv=1e-5)},
-            "latent_not_normed": {"y": run(latent_normed=False)},
-            "shared_part_inside_the_norm": {"y": run(norm_shared=True)},
-            "gate_without_sigmoid": {"y": run(gate=lambda g: g)},
-            "gate_through_silu": {"y": run(gate=ops.silu)},
-            "no_gate": {"y": run(gate=lambda g: 1.0)},
-        },
-        {**DIMS, "hidden": hidden, "q_rank": q_rank, "rank": rank, "eps": ops.MLA_EPS},
+        {name: {"y": y} for name, y in wrong_attentions(*inputs).items()},
+        {"heads": heads, "nope": nope, "rope": rope, "value": value, "rank": rank},
     )

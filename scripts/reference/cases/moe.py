@@ -1,17 +1,14 @@
-"""Router and experts (spec, section 4.6)."""
+"""The router (spec, section 4.6)."""
 
 import numpy as np
 
 import ops
 from case import Case, bf16
 
-from .mxfp4 import random_matrix
-
 
 def cases():
     """All of this module."""
     yield router()
-    yield experts()
 
 
 def dense(index, weights, experts):
@@ -63,60 +60,4 @@ def router():
             "one_expert_fewer": from_choice(index[:, : top_k - 1]),
         },
         {"experts": count, "top_k": top_k, "scale": 1.0},
-    )
-
-
-def experts():
-    """The routed experts and how they come together."""
-    rng = np.random.default_rng(32)
-    tokens, count, latent, width = 3, 4, 64, 32
-    z = bf16(rng.normal(size=(tokens, latent)) * 1.2)
-    norm = bf16(rng.normal(1.0, 0.4, size=latent))
-    index = np.array([[2, 0], [1, 3], [0, 1]])
-    share = np.array([0.8125, 0.65625, 0.546875])
-    weights = np.stack([share, 1 - share], axis=1)
-    inputs, decoded = {"z": z, "norm": norm, "weights": dense(index, weights, count)}, []
-    for expert in range(count):
-        shapes = {"w1": (width, latent), "w3": (width, latent), "w2": (latent, width)}
-        matrices = {}
-        for part, shape in shapes.items():
-            packed, scale = random_matrix(rng, *shape, 122, 126)
-            inputs[f"experts.{expert}.{part}.packed"], inputs[f"experts.{expert}.{part}.scale"] = packed, scale
-            matrices[part] = ops.mxfp4_decode(packed, scale)
-        decoded.append((matrices["w1"], matrices["w3"], matrices["w2"]))
-
-    def combine(one, after=lambda y: ops.rms_norm(y, norm)):
-        y = np.zeros_like(z)
-        for t in range(tokens):
-            for e, w in zip(index[t], weights[t]):
-                y[t] += one(z[t], w, *decoded[e])
-        return {"y": after(y)}
-
-    def plain(x, w, w1, w3, w2):
-        return w * ops.situ_mlp(x, w1, w3, w2)
-
-    def same(y):
-        return y
-
-    expected = ops.latent_moe(z, index, weights, lambda e: decoded[e], norm)
-    assert np.abs(expected - combine(plain)["y"]).max() < 1e-12
-    return Case(
-        "moe_experts",
-        "4.6",
-        """Four packed experts in their latent, two awake for each token. Weights go on an expert's output; the norm comes
-        once, on the sum. Before the projection up, without the shared experts. The routing weights lie at their experts'
-        places, zero means asleep.""",
-        inputs,
-        {"y": expected},
-        {
-            "norm_for_each_expert": combine(lambda x, w, *m: w * ops.rms_norm(ops.situ_mlp(x, *m), norm), same),
-            "no_norm": combine(plain, same),
-            "weights_before_the_activation": combine(
-                lambda x, w, w1, w3, w2: ops.lin(w2, ops.situ(w * ops.lin(w1, x), w * ops.lin(w3, x)))
-            ),
-            "weights_on_the_input": combine(lambda x, w, *m: ops.situ_mlp(w * x, *m)),
-            "no_weights": combine(lambda x, w, *m: ops.situ_mlp(x, *m)),
-            "gate_and_up_exchanged": combine(lambda x, w, w1, w3, w2: w * ops.situ_mlp(x, w3, w1, w2)),
-        },
-        {"experts": count, "latent": latent, "width": width, "eps": ops.RMS_EPS, "beta": 4.0, "linear_beta": 25.0},
     )

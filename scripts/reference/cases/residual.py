@@ -9,7 +9,6 @@ from case import Case, bf16
 def cases():
     """All of this module."""
     yield mix()
-    yield stack()
 
 
 def wrong_mix(sources, norm, proj, mistake):
@@ -50,72 +49,40 @@ def mix():
     )
 
 
-def stack():
-    """The stream over a stack of layers."""
-    rng = np.random.default_rng(52)
-    layers, block, hidden, tokens = 5, 2, 12, 2
-    x = bf16(rng.normal(size=(tokens, hidden)))
-    inputs = {"x": x}
-    for name in ("attn_norm", "mlp_norm"):
-        inputs[name] = bf16(rng.normal(1.0, 0.3, size=(layers, hidden)))
-    for name in ("attn_proj", "mlp_proj"):
-        inputs[name] = bf16(rng.normal(size=(layers, hidden)) * 0.4)
-    inputs["output_norm"], inputs["output_proj"] = (
-        bf16(rng.normal(1.0, 0.3, size=hidden)),
-        bf16(rng.normal(size=hidden) * 0.4),
-    )
-    # Branches as simple as can be: the input times a vector of the layer.
-    inputs["attention"], inputs["feed_forward"] = (bf16(rng.normal(size=(layers, hidden))) for _ in range(2))
-    per_layer = [
-        {key: inputs[key][i] for key in ("attn_norm", "attn_proj", "mlp_norm", "mlp_proj")} for i in range(layers)
-    ]
-    prefixes = []
-    out = ops.residual_stack(
-        x,
-        per_layer,
-        block,
-        (inputs["output_norm"], inputs["output_proj"]),
-        lambda i, h: h * inputs["attention"][i],
-        lambda i, h: h * inputs["feed_forward"][i],
-        lambda i, a, p: prefixes.append(p),
-    )
+WRONG_STACKS = (
+    "snapshot_after_the_layer",
+    "snapshot_one_layer_late",
+    "sum_goes_on_at_a_snapshot",
+    "mixes_normed_values",
+    "branch_added_to_its_input",
+    "embedding_not_kept",
+    "last_mix_left_out",
+)
 
-    def wrong(mistake):
-        snapshots, p, taps = [], x, []
-        mix_mistake = "mixes_normed_values" if mistake == "mixes_normed_values" else None
-        blend = lambda sources, a, b: wrong_mix(sources, a, b, mix_mistake)  # noqa: E731
-        for i, layer in enumerate(per_layer):
-            h = blend([*snapshots, p], layer["attn_norm"], layer["attn_proj"]) if snapshots else p
-            first = i % block == (1 if mistake == "snapshot_one_layer_late" else 0)
-            fresh = False
-            if first and mistake != "snapshot_after_the_layer":
-                if not (mistake == "embedding_not_kept" and i == 0):
-                    snapshots.append(p)
-                fresh = mistake != "sum_goes_on_at_a_snapshot"
-            a = h * inputs["attention"][i]
-            p = a if fresh else (h + a if mistake == "branch_added_to_its_input" else p + a)
-            h = blend([*snapshots, p], layer["mlp_norm"], layer["mlp_proj"]) if snapshots else p
-            m = h * inputs["feed_forward"][i]
-            p = h + m if mistake == "branch_added_to_its_input" else p + m
-            taps.append(p)
-            if first and mistake == "snapshot_after_the_layer":
+
+def wrong_stack(x, layers, block, output, attention, feed_forward, tap, mistake):
+    """`ops.residual_stack` with one step wrong; `None` is the right one."""
+    snapshots, p = [], x
+
+    def blend(sources, norm, proj):
+        return wrong_mix(sources, norm, proj, "mixes_normed_values" if mistake == "mixes_normed_values" else None)
+
+    for i, layer in enumerate(layers):
+        h = blend([*snapshots, p], layer["attn_norm"], layer["attn_proj"]) if snapshots else p
+        first = i % block == (1 if mistake == "snapshot_one_layer_late" else 0)
+        fresh = False
+        if first and mistake != "snapshot_after_the_layer":
+            if not (mistake == "embedding_not_kept" and i == 0):
                 snapshots.append(p)
-                p = np.zeros_like(p)
-        sources = [p] if mistake == "last_mix_left_out" else [*snapshots, p]
-        return {"out": blend(sources, inputs["output_norm"], inputs["output_proj"]), "prefix": np.stack(taps)}
-
-    assert np.abs(wrong(None)["out"] - out).max() < 1e-12
-    names = (
-        "snapshot_after_the_layer", "snapshot_one_layer_late", "sum_goes_on_at_a_snapshot", "mixes_normed_values",
-        "branch_added_to_its_input", "embedding_not_kept", "last_mix_left_out",
-    )  # fmt: skip
-    return Case(
-        "residual_stack",
-        "4.2",
-        """Five layers in blocks of two: snapshots before layers 0, 2 and 4. The branches are the mixed input times a vector
-        of the layer. `prefix` is the prefix sum after each layer, `out` what the final norm would read.""",
-        inputs,
-        {"out": out, "prefix": np.stack(prefixes)},
-        {name: wrong(name) for name in names},
-        {"layers": layers, "block": block, "eps": ops.RMS_EPS},
-    )
+            fresh = mistake != "sum_goes_on_at_a_snapshot"
+        a = attention(i, h)
+        p = a if fresh else (h + a if mistake == "branch_added_to_its_input" else p + a)
+        h = blend([*snapshots, p], layer["mlp_norm"], layer["mlp_proj"]) if snapshots else p
+        m = feed_forward(i, h)
+        p = h + m if mistake == "branch_added_to_its_input" else p + m
+        if tap is not None:
+            tap(i, a, p)
+        if first and mistake == "snapshot_after_the_layer":
+            snapshots.append(p)
+            p = np.zeros_like(p)
+    return blend([p] if mistake == "last_mix_left_out" else [*snapshots, p], *output)
