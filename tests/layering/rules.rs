@@ -63,7 +63,7 @@ pub(crate) fn arrows(source: &Source, scan: &Scan, house: &Table) -> Vec<String>
         match &used.target {
             Target::Room(to) if house.allows(room, to) => {}
             Target::Room(to) if house.arrows.contains_key(to) => {
-                faults.push(format!("{place}: {room} uses {to}"))
+                faults.push(format!("{place}: {room} uses {to}"));
             }
             Target::Room(to) => faults.push(format!("{place}: `crate::{to}` is no room of the table")),
             Target::Root => faults.push(format!("{place}: names the crate's root as a whole")),

@@ -79,7 +79,7 @@ impl Scan {
                 }
                 // `pub(crate)` goes nowhere.
                 "crate" if is(i + 1, "as") || is(i + 1, ";") => {
-                    scan.uses.push(Use { line, target: Target::Root })
+                    scan.uses.push(Use { line, target: Target::Root });
                 }
                 "super" if i < 3 || !is(i - 3, "super") => {
                     let mut count = 1;
@@ -328,10 +328,12 @@ fn character(chars: &mut Chars<'_>) {
             while chars.next_if(|(_, c)| *c != '\'').is_some() {}
             chars.next();
         }
-        // A literal of one character; a lifetime has no second apostrophe, and its name goes on.
+        // A literal of one character ends here. A lifetime has no second apostrophe, and its name goes on.
         Some((_, first)) => {
-            if chars.next_if(|(_, c)| *c == '\'').is_none() && (first.is_alphanumeric() || first == '_') {
-                while chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_').is_some() {}
+            let literal = chars.next_if(|(_, c)| *c == '\'').is_some();
+            let mut name = !literal && (first.is_alphanumeric() || first == '_');
+            while name {
+                name = chars.next_if(|(_, c)| c.is_alphanumeric() || *c == '_').is_some();
             }
         }
         None => {}
@@ -392,8 +394,7 @@ mod tests {
         assert!(rooms("// use crate::a;\n//! [`crate::b`]\n/* crate::c /* */ crate::d */").is_empty());
         assert!(rooms(r#"const S: &str = "use crate::a; \" crate::b";"#).is_empty());
         assert!(
-            rooms(r###"const S: &str = r#"crate::a " crate::b"#; const T: &[u8] = br"crate::c";"###)
-                .is_empty()
+            rooms(r##"const S: &str = r#"crate::a " crate::b"#; const T: &[u8] = br"crate::c";"##).is_empty()
         );
         assert_eq!(
             rooms(r#"fn f<'a>(c: &'a char) { if *c == '"' { crate::x::f() } else { '\'' } } // "crate::y"#),

@@ -42,9 +42,8 @@ impl Table {
             let Some(room) = quoted(room) else { continue };
             match heading {
                 "The map of the house" => {
-                    if !table.map.insert(room.clone()) {
-                        return Err(format!("`{room}` is twice in the map"));
-                    }
+                    let new = table.map.insert(room.clone());
+                    new.then_some(()).ok_or_else(|| format!("`{room}` is twice in the map"))?;
                 }
                 "Who may use whom" => {
                     let rest = rest.trim();
@@ -82,8 +81,8 @@ impl Table {
     pub(crate) fn circle(&self) -> Option<Vec<String>> {
         let mut left: BTreeMap<&str, BTreeSet<&str>> = self
             .arrows
-            .iter()
-            .map(|(from, _)| {
+            .keys()
+            .map(|from| {
                 let to = self.arrows.keys().filter(|to| *to != from && self.allows(from, to));
                 (from.as_str(), to.map(String::as_str).collect())
             })
