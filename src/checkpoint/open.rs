@@ -97,7 +97,8 @@ impl Checkpoint {
         self.config.expert_bytes()
     }
 
-    /// Every tensor of the trunk, those without a layer first, then layer by layer. A shape of [`Shape::AtLeast`] may
+    /// Every tensor of the trunk, those without a layer first, then layer by layer, with the type that it is stored as
+    /// (KDA's output norm may be F32 or BF16, everything else is as [`Tensor::expected`] says). A shape of [`Shape::AtLeast`] may
     /// have fewer elements than the extent.
     pub fn trunk(&self) -> impl Iterator<Item = (Tensor, Dtype, Shape, Extent)> {
         Tensor::all(&self.config).filter_map(|tensor| {

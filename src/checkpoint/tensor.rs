@@ -218,6 +218,12 @@ layer_tensors! {
 }
 
 impl LayerTensor {
+    /// Whether a checkpoint may also store it as BF16 where [`LayerTensor::expected`] says F32: the release keeps this
+    /// norm in F32 and all others in BF16, and copies that treat all norms alike lose nothing but digits.
+    pub(super) const fn may_be_bf16(self) -> bool {
+        matches!(self, Self::KdaONorm)
+    }
+
     /// Type and shape in layer `layer` of a model, or nothing where that layer has no such tensor.
     pub fn expected(self, config: &ModelConfig, layer: usize) -> Option<(Dtype, Shape)> {
         use Shape::{AtLeast, Conv, Matrix, Vector};
