@@ -79,6 +79,10 @@ pub struct Settings {
     pub memory: Option<Bytes>,
     /// Threads that compute; `None` is one for each physical core.
     pub threads: Option<usize>,
+    /// Positions of the context; `None` leaves it to the engine.
+    pub context: Option<usize>,
+    /// How shards are read, as typed; `None` leaves it to a probe.
+    pub reader: Option<String>,
 }
 
 /// One turn, from a prompt to its last token.
@@ -250,8 +254,14 @@ pub struct ModelFacts {
     pub bytes: Bytes,
     /// Positions that the context may hold.
     pub context_limit: usize,
-    /// Bytes that are held in memory from now on, without the experts' slots.
+    /// Bytes of the trunk that are held in memory, once they were read.
     pub resident: Bytes,
+    /// Bytes of the trunk that every token reads from the disk.
+    pub streamed: Bytes,
+    /// How shards are read.
+    pub reader: &'static str,
+    /// Whether what is read is checked against a manifest.
+    pub checked: bool,
     /// Experts that the cache can hold at once.
     pub slots: usize,
     /// Bytes of one expert.

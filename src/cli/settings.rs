@@ -59,7 +59,7 @@ impl Resolved {
             Some(folder) => folder.clone(),
             None => setup::ensure(&self.paths)?,
         };
-        Ok(Settings { model, memory: self.memory, threads: self.threads })
+        Ok(Settings { model, memory: self.memory, threads: self.threads, context: None, reader: None })
     }
 }
 

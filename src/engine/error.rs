@@ -4,6 +4,8 @@ use super::sampler;
 use crate::protocol::{ExitCode, UserError};
 use crate::{chat, checkpoint, kernels, model, store, tokenizer};
 
+const READ_HINT: &str =
+    "Check the disk and the model's folder; a file that was cut short must be downloaded again.";
 const FILES: &str = "The model's files cannot be used";
 
 impl From<checkpoint::Error> for UserError {
@@ -41,8 +43,15 @@ impl From<store::Error> for UserError {
                 Self::new(ExitCode::ModelFiles, FILES, detail).with_hint(source.hint())
             }
             store::Error::Expert { source, .. } => {
-                Self::new(ExitCode::ModelFiles, "An expert cannot be read", detail).with_hint(source.hint())
+                let hint = match source.as_ref() {
+                    store::Error::Checkpoint(source) => source.hint(),
+                    _ => READ_HINT,
+                };
+                Self::new(ExitCode::ModelFiles, "An expert cannot be read", detail).with_hint(hint)
             }
+            store::Error::Read(_) => Self::new(ExitCode::ModelFiles, FILES, detail).with_hint(READ_HINT),
+            store::Error::Memory(_) => Self::new(ExitCode::Resources, "There is not enough memory", detail)
+                .with_hint("Give the program less with --memory, or close others."),
             store::Error::Budget { needed, .. } => {
                 Self::new(ExitCode::Resources, "The memory is too small for this model", detail).with_hint(
                     format!(

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::generate::CHUNK;
+use super::plan::{Plan, Wish};
 use super::sampler;
 use crate::chat::Markers;
-use crate::checkpoint::{Checkpoint, ModelConfig};
+use crate::checkpoint::{Checkpoint, Manifest, ModelConfig};
 use crate::kernels::Kernels;
 use crate::model::{Model, State};
 use crate::protocol::{ExitCode, ModelFacts, Settings, UserError};
-use crate::store::{Plan, Store};
+use crate::store::{Access, ReaderKind, Store, reader};
 use crate::sys::{cpu, memory};
 use crate::tokenizer::Tokenizer;
 use crate::units::Bytes;
@@ -24,8 +24,8 @@ pub(super) struct Loaded {
     pub(super) markers: Markers,
     /// Ids that end a turn.
     pub(super) stop_ids: Vec<u32>,
-    /// Memory that everything may take together.
-    pub(super) budget: Bytes,
+    /// How memory is divided.
+    pub(super) plan: Plan,
     pub(super) facts: ModelFacts,
     /// The state of the last turn, if it came to an end in good order.
     pub(super) kept: Option<Kept>,
@@ -60,8 +60,9 @@ pub(super) fn load(
     let (temperature, top_p) =
         sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
 
-    let budget = budget(settings.memory)?;
-    let plan = Plan::new(&checkpoint, budget, reserve(config))?;
+    let wish = Wish { memory: settings.memory, context: settings.context };
+    let plan = Plan::new(&checkpoint, &memory::machine(), wish)?;
+    let access = access(&checkpoint, settings)?;
     let threads = settings.threads.unwrap_or_else(cpu::physical_cores);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -71,7 +72,7 @@ pub(super) fn load(
             UserError::new(ExitCode::Resources, format!("{threads} threads cannot be had"), error.to_string())
                 .with_hint("Ask for fewer with --threads.")
         })?;
-    let store = Store::open(Arc::clone(&checkpoint), &plan, progress)?;
+    let store = Store::open(Arc::clone(&checkpoint), &plan.store, access, progress)?;
 
     let facts = ModelFacts {
         name: folder_name(checkpoint.dir()),
@@ -81,8 +82,11 @@ pub(super) fn load(
         vocabulary: config.vocabulary,
         parameters: checkpoint.parameters(),
         bytes: Bytes(checkpoint.tensor_bytes()),
-        context_limit: config.context_limit,
-        resident: Bytes(store.resident_bytes()),
+        context_limit: plan.positions,
+        resident: Bytes(plan.store.vectors.0 + plan.store.pinned.0),
+        streamed: plan.store.streamed,
+        reader: store.reader().as_str(),
+        checked: store.is_checked(),
         slots: store.slots(),
         expert_bytes: Bytes(checkpoint.expert_bytes()),
         load_s: 0.0,
@@ -93,7 +97,19 @@ pub(super) fn load(
     };
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
-    Ok(Loaded { model, tokenizer, markers, stop_ids, budget, facts, kept: None })
+    Ok(Loaded { model, tokenizer, markers, stop_ids, plan, facts, kept: None })
+}
+
+/// The way to the weights: a reader, and the manifest where there is one.
+fn access(checkpoint: &Checkpoint, settings: &Settings) -> Result<Access, UserError> {
+    let bad = |problem| UserError::new(ExitCode::Usage, "Bad settings", problem);
+    let kind = settings.reader.as_deref().map(str::parse::<ReaderKind>).transpose().map_err(bad)?;
+    let reader = reader::open(checkpoint.shards(), kind).map_err(|error| {
+        UserError::new(ExitCode::ModelFiles, "The model's files cannot be read that way", error.to_string())
+            .with_hint("Leave --reader out, and the program finds a way that works.")
+    })?;
+    let manifest = Manifest::read(checkpoint)?.map(Arc::new);
+    Ok(Access { reader, manifest })
 }
 
 /// Both configs are honoured, and `[EOS]`, which the model may write where a document would end.
@@ -106,58 +122,8 @@ fn stop_ids(checkpoint: &Checkpoint, tokenizer: &Tokenizer) -> Vec<u32> {
     ids
 }
 
-/// Memory for everything: what the user gives, or four fifths of what is free.
-fn budget(asked: Option<Bytes>) -> Result<Bytes, UserError> {
-    let machine = memory::machine();
-    let too_little =
-        |detail: String| UserError::new(ExitCode::Resources, "There is not enough memory", detail);
-    match asked {
-        Some(budget) if machine.total > 0 && budget.0 > machine.total => {
-            let detail = format!("asked for {budget}, the machine has {}", Bytes(machine.total));
-            Err(too_little(detail).with_hint("Ask for less with --memory, or leave it to the program."))
-        }
-        Some(budget) => Ok(budget),
-        None if machine.available == 0 => {
-            let detail = "the system does not tell how much is free".to_owned();
-            Err(too_little(detail).with_hint("Say how much to use with --memory, like --memory 8GiB."))
-        }
-        // The rest is for other programs, and for the cache that the system keeps of files.
-        None => Ok(Bytes(machine.available / 5 * 4)),
-    }
-}
-
-/// Positions for which the context's memory is set aside. Longer contexts take more, which the screen shows.
-const RESERVED_POSITIONS: usize = 8192;
-
-/// What is needed beside the weights: the program as it is now, the state, and the activations of one pass.
-fn reserve(config: &ModelConfig) -> Bytes {
-    let state = State::bytes(config, RESERVED_POSITIONS.min(config.context_limit));
-    let mla = &config.mla;
-    // Snapshots of the residual stream, then the widest moments of mixer and feed-forward, generously.
-    let snapshots = config.layers() / config.residual_block.max(1) + 8;
-    let mixer = (config.kda.width() * 8).max(mla.heads * (mla.nope + mla.rope + mla.kv_rank + mla.value) * 2);
-    let widths =
-        config.hidden * snapshots + mixer + config.dense_width.max(config.moe.shared * config.moe.width) * 3;
-    let activations = (widths * CHUNK + config.vocabulary * 3) as u64 * 4;
-    Bytes(memory::process().rss + state + activations)
-}
-
 /// The folder's own name, also where it was given as `.`.
 fn folder_name(dir: &Path) -> String {
     let full = dir.canonicalize().unwrap_or_else(|_unreadable| dir.to_owned());
     full.file_name().map_or_else(|| full.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_budget_above_the_machine_is_refused_with_the_numbers() {
-        let error = budget(Some(Bytes(u64::MAX))).unwrap_err();
-        assert_eq!(error.code, ExitCode::Resources);
-        assert!(error.detail.contains(&Bytes(memory::machine().total).to_string()), "{error}");
-        assert_eq!(budget(Some(Bytes(5))), Ok(Bytes(5)));
-        assert!(budget(None).is_ok_and(|budget| budget.0 < memory::machine().total));
-    }
 }

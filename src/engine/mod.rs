@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `worker` | the loop: one command after another, and what happens when one panics |
 //! | `load` | from [`Settings`](crate::protocol::Settings) to a model that is ready |
+//! | [`plan`] | how memory is divided, and what a token will cost |
 //! | `generate` | one turn, from a prompt to its last token |
 //! | [`sampler`] | drawing the next token |
 //! | `telemetry` | numbers for whoever watches, and the monitor thread |
@@ -15,6 +16,7 @@
 mod error;
 mod generate;
 mod load;
+pub mod plan;
 pub mod sampler;
 mod telemetry;
 mod worker;

@@ -129,7 +129,7 @@ impl Worker {
             Ok(loaded) => {
                 let facts = loaded.facts.clone();
                 let telemetry = &self.telemetry;
-                telemetry.budget.store(loaded.budget.0, Relaxed);
+                telemetry.budget.store(loaded.plan.budget.0, Relaxed);
                 telemetry.layers.store(facts.layers as u64, Relaxed);
                 telemetry.context_limit.store(facts.context_limit as u64, Relaxed);
                 publish(telemetry, loaded.model.store());

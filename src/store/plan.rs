@@ -90,8 +90,8 @@ pub struct Plan {
     pub woken: Bytes,
     /// Experts in all layers.
     pub experts: u64,
-    /// Which of [`TILES`] it is.
-    choice: usize,
+    /// About how many bytes of a matrix a tile holds.
+    pub tile_target: usize,
 }
 
 impl Plan {
@@ -147,7 +147,7 @@ impl Plan {
             slot: Bytes(sizes.slot),
             woken: Bytes(sizes.woken * sizes.expert),
             experts: sizes.experts,
-            choice,
+            tile_target: TILES[choice].0,
         })
     }
 
@@ -157,11 +157,6 @@ impl Plan {
             Err(Error::Budget { needed, .. }) => needed,
             _ => Bytes(0),
         }
-    }
-
-    /// About how many bytes a tile has.
-    pub(super) fn tile_target(&self) -> usize {
-        TILES.get(self.choice).map_or(1 << 20, |(target, _)| *target)
     }
 
     /// Whether the cache holds less than one token's experts, and so is only a buffer.

@@ -75,7 +75,11 @@ impl Driver {
     }
 
     pub(crate) fn load(&self, model: &Path, threads: usize) -> Result<ModelFacts, UserError> {
-        self.send(Command::Load(Settings { model: model.to_owned(), memory: None, threads: Some(threads) }));
+        self.send(Command::Load(Settings {
+            model: model.to_owned(),
+            threads: Some(threads),
+            ..Settings::default()
+        }));
         loop {
             match self.event() {
                 Event::Ready(facts) => return Ok(*facts),

@@ -161,7 +161,7 @@ fn loading_fails_with_an_event_and_can_be_tried_again() {
 #[test]
 fn a_shutdown_is_answered_even_while_loading() {
     let driver = Driver::new(engine::spawn().unwrap());
-    driver.send(Command::Load(Settings { model: nano(), memory: None, threads: Some(1) }));
+    driver.send(Command::Load(Settings { model: nano(), threads: Some(1), ..Settings::default() }));
     driver.send(Command::Shutdown);
     while !matches!(driver.event(), Event::Stopped) {}
     assert!(
@@ -175,7 +175,9 @@ fn an_engine_that_nobody_listens_to_leaves() {
     let link = engine::spawn().unwrap();
     let (commands, telemetry) = (link.commands.clone(), Arc::downgrade(&link.telemetry));
     drop(link);
-    commands.send(Command::Load(Settings { model: nano(), memory: None, threads: Some(1) })).unwrap();
+    commands
+        .send(Command::Load(Settings { model: nano(), threads: Some(1), ..Settings::default() }))
+        .unwrap();
     let began = Instant::now();
     while !matches!(commands.try_send(Command::Reset), Err(TrySendError::Disconnected(_))) {
         assert!(began.elapsed() < Duration::from_mins(1), "the engine hangs");

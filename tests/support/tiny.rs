@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dormouse::checkpoint::Checkpoint;
 use dormouse::kernels::{Kernels, Tier};
 use dormouse::model::Model;
-use dormouse::store::{Plan, Store};
+use dormouse::store::{Access, Plan, Sizes, Store, reader};
 use dormouse::units::Bytes;
 
 /// The folder of the tests' data.
@@ -51,9 +51,10 @@ impl Setup {
     /// The model in `folder`.
     pub(crate) fn open_at(self, folder: &Path) -> Model {
         let checkpoint = Arc::new(Checkpoint::open(folder).unwrap());
-        let all = Plan::new(&checkpoint, Bytes(1 << 40), Bytes(0)).unwrap();
+        let all = Plan::new(&Sizes::of(&checkpoint), Bytes(1 << 40), Bytes(0)).unwrap();
         let plan = Plan { slots: self.slots.unwrap_or(all.slots), ..all };
-        let store = Store::open(checkpoint, &plan, &mut |_, _| true).unwrap();
+        let access = Access { reader: reader::open(checkpoint.shards(), None).unwrap(), manifest: None };
+        let store = Store::open(checkpoint, &plan, access, &mut |_, _| true).unwrap();
         assert_eq!(store.slots(), plan.slots);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build().unwrap();
         Model::new(store, self.kernels(), pool).unwrap()

@@ -1,0 +1,226 @@
+//! How memory is divided before anything is read, and what a token will cost: a pure function of checkpoint, budget,
+//! context and machine.
+
+use super::generate::CHUNK;
+use crate::checkpoint::{Checkpoint, ModelConfig};
+use crate::model::State;
+use crate::protocol::{ExitCode, UserError};
+use crate::store::{self, Sizes};
+use crate::sys::memory::Machine;
+use crate::units::{Bytes, Rate};
+
+/// What the program takes whatever the model is: its code, stacks of threads, the screen, what the allocator keeps.
+/// Measured, with room to spare: see `tests/memory.rs`.
+const PROGRAM: u64 = 32 << 20;
+
+/// What the tokenizer takes for each id, its bytes and tables.
+const PER_ID: u64 = 64;
+
+/// Contexts that are tried where nobody asks for one, largest first.
+const CONTEXTS: [usize; 5] = [32_768, 16_384, 8192, 4096, 2048];
+
+/// How memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// All of it.
+    pub budget: Bytes,
+    /// What the program itself takes, the index of the checkpoint and the tokenizer included.
+    pub program: Bytes,
+    /// The part of the model's state that does not grow.
+    pub state: Bytes,
+    /// Latents for a full context.
+    pub context: Bytes,
+    /// Positions of that context.
+    pub positions: usize,
+    /// Activations of one pass over a chunk of the prompt.
+    pub activations: Bytes,
+    /// Tokens of that chunk.
+    pub chunk: usize,
+    /// Weights: vectors, tiles, pinned matrices, experts.
+    pub store: store::Plan,
+    /// What the store knows of the checkpoint.
+    pub sizes: Sizes,
+}
+
+/// What is asked of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Memory for everything; by default four fifths of what is free.
+    pub memory: Option<Bytes>,
+    /// Positions of the context; by default as many as an eighth of the memory holds.
+    pub context: Option<usize>,
+}
+
+impl Plan {
+    /// Makes a plan, or says how much is missing.
+    pub fn new(checkpoint: &Checkpoint, machine: &Machine, wish: Wish) -> Result<Self, UserError> {
+        let config = checkpoint.config();
+        let sizes = Sizes::of(checkpoint);
+        let budget = budget(wish.memory, machine)?;
+        let state = State::bytes(config, 0);
+        let latents = |positions: usize| State::bytes(config, positions) - state;
+        let positions = match wish.context {
+            Some(0) => return Err(usage("a context needs at least one position".to_owned())),
+            Some(positions) if positions > config.context_limit => {
+                let limit = config.context_limit;
+                return Err(usage(format!(
+                    "asked for {positions} positions, the model was made for {limit}"
+                )));
+            }
+            Some(positions) => positions,
+            None => {
+                let fits = |positions: &usize| latents(*positions) <= budget.0 / 8;
+                let [.., least] = CONTEXTS;
+                CONTEXTS.into_iter().find(fits).unwrap_or(least).min(config.context_limit)
+            }
+        };
+        let program = Bytes(PROGRAM + checkpoint.index_bytes() as u64 + config.vocabulary as u64 * PER_ID);
+        let chunk = CHUNK;
+        let activations = activations(config, chunk);
+        let reserved = Bytes(program.0 + state + latents(positions) + activations);
+        let store = store::Plan::new(&sizes, budget, reserved)?;
+        Ok(Self {
+            budget,
+            program,
+            state: Bytes(state),
+            context: Bytes(latents(positions)),
+            positions,
+            activations: Bytes(activations),
+            chunk,
+            store,
+            sizes,
+        })
+    }
+
+    /// What one token will cost at these rates.
+    pub fn estimate(&self, rates: Rates) -> Estimate {
+        // The router was trained to wake all experts alike: of those it wakes, as large a share is in memory as of all.
+        // With less than one token's set nothing survives from one token to the next.
+        let share = if self.store.experts_only_pass() {
+            0.0
+        } else {
+            (self.store.slots as f64 / self.sizes.experts.max(1) as f64).min(1.0)
+        };
+        let woken = (self.sizes.woken * self.sizes.expert) as f64;
+        let experts = woken * (1.0 - share);
+        let trunk = self.store.streamed.0 as f64 + self.sizes.embedding_row as f64;
+        let touched = self.sizes.matrices as f64 + woken;
+        let (disk_s, memory_s) = (seconds(trunk + experts, rates.disk), seconds(touched, rates.compute));
+        Estimate {
+            trunk: whole(trunk),
+            experts: whole(experts),
+            touched: whole(touched),
+            // Reads and computing overlap; the slower of the two is what a token takes.
+            seconds: disk_s.max(memory_s),
+            bound: if disk_s > memory_s { Bound::Disk } else { Bound::Compute },
+        }
+    }
+}
+
+/// How fast a machine is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes that the disk gives in a second.
+    pub disk: Rate,
+    /// Bytes of weights that the processors multiply in a second.
+    pub compute: Rate,
+}
+
+/// What one token costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bytes of the trunk that it reads from the disk.
+    pub trunk: Bytes,
+    /// Bytes of experts that it reads from the disk.
+    pub experts: Bytes,
+    /// Bytes of weights that it multiplies.
+    pub touched: Bytes,
+    /// Seconds that it takes.
+    pub seconds: f64,
+    /// What bounds it.
+    pub bound: Bound,
+}
+
+/// What a token waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The disk.
+    Disk,
+    /// Processors and memory.
+    Compute,
+}
+
+impl Bound {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Compute => "compute",
+        }
+    }
+}
+
+fn seconds(bytes: f64, rate: Rate) -> f64 {
+    if rate.0 > 0.0 { bytes / rate.0 } else { f64::INFINITY }
+}
+
+fn whole(bytes: f64) -> Bytes {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes, never negative")]
+    Bytes(bytes.round() as u64)
+}
+
+fn usage(detail: String) -> UserError {
+    UserError::new(ExitCode::Usage, "Bad settings", detail)
+}
+
+/// Memory for everything: what the user gives, or four fifths of what is free.
+fn budget(asked: Option<Bytes>, machine: &Machine) -> Result<Bytes, UserError> {
+    let too_little =
+        |detail: String| UserError::new(ExitCode::Resources, "There is not enough memory", detail);
+    match asked {
+        Some(budget) if machine.total > 0 && budget.0 > machine.total => {
+            let detail = format!("asked for {budget}, the machine has {}", Bytes(machine.total));
+            Err(too_little(detail).with_hint("Ask for less with --memory, or leave it to the program."))
+        }
+        Some(budget) => Ok(budget),
+        None if machine.available == 0 => {
+            let detail = "the system does not tell how much is free".to_owned();
+            Err(too_little(detail).with_hint("Say how much to use with --memory, like --memory 8GiB."))
+        }
+        // The rest is for other programs, and for the cache that the system keeps of files.
+        None => Ok(Bytes(machine.available / 5 * 4)),
+    }
+}
+
+/// Bytes of activations of a pass over `tokens`: the residual stream with its snapshots, and the widest moment of mixer
+/// and feed-forward.
+fn activations(config: &ModelConfig, tokens: usize) -> u64 {
+    let (kda, mla, moe) = (&config.kda, &config.mla, &config.moe);
+    // Sum, snapshots, what a branch reads, its norm, and what it gives.
+    let stream = config.hidden * (config.layers().div_ceil(config.residual_block.max(1)) + 5);
+    // Inputs and outputs of three convolutions, decays, gate, the heads' outputs twice.
+    let kda = kda.width() * 9;
+    let mla = mla.heads * (2 * (mla.nope + mla.rope) + 3 * mla.value) + mla.latent_width();
+    // Every projection is computed by rows and then turned.
+    let dense = config.dense_width * 4;
+    let shared = moe.shared * moe.width * 4;
+    let routed = moe.latent * (moe.top_k + 5) + moe.width * 4 + moe.experts * 2;
+    let widest = kda.max(mla).max(dense).max(shared + routed);
+    ((stream + widest) * tokens + config.vocabulary * 3) as u64 * 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_above_the_machine_is_refused_with_the_numbers() {
+        let machine = Machine { total: 8 << 30, available: 5 << 30 };
+        let error = budget(Some(Bytes(9 << 30)), &machine).unwrap_err();
+        assert_eq!(error.code, ExitCode::Resources);
+        assert!(error.detail.contains("9.00 GiB") && error.detail.contains("8.00 GiB"), "{error}");
+        assert_eq!(budget(Some(Bytes(5)), &machine), Ok(Bytes(5)));
+        assert_eq!(budget(None, &machine), Ok(Bytes(4 << 30)));
+        assert!(budget(None, &Machine::default()).unwrap_err().hint.contains("--memory"));
+    }
+}
