@@ -30,17 +30,26 @@ const HEAD: usize = 8 + 4 + 8 + 8;
 /// About how many bytes of a matrix share a checksum.
 const GRAIN: usize = 1 << 20;
 
-/// Rows of a matrix that share a checksum: the smallest piece of it that can be read alone.
-pub fn grain_rows(config: &ModelConfig, tensor: Tensor, columns: usize) -> usize {
-    let together = match tensor {
-        // An embedding is read row by row.
-        Tensor::Embedding => return 1,
-        // Heads are computed as a whole, so their rows lie in one piece.
+/// Rows of a matrix that are used together: those of one head where heads are computed as a whole.
+pub fn rows_together(config: &ModelConfig, tensor: Tensor) -> usize {
+    match tensor {
         Tensor::Layer(_, LayerTensor::MlaKvB) => config.mla.nope + config.mla.value,
         _ => 1,
-    };
-    let row_bytes = (columns * 2).max(1);
-    (GRAIN / row_bytes / together * together).max(together)
+    }
+}
+
+/// Rows of a matrix that share a checksum: the smallest piece of it that can be checked alone.
+pub fn grain_rows(config: &ModelConfig, tensor: Tensor, columns: usize) -> usize {
+    if tensor == Tensor::Embedding {
+        // It is read row by row.
+        return 1;
+    }
+    rows_of(GRAIN, columns, rows_together(config, tensor))
+}
+
+/// Rows of bf16 that make up about `target` bytes: whole multiples of `together`.
+pub fn rows_of(target: usize, columns: usize, together: usize) -> usize {
+    (target / (columns * 2).max(1) / together * together).max(together)
 }
 
 /// Where a tensor's checksums stand.

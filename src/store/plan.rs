@@ -46,7 +46,8 @@ impl Sizes {
             }
         }
         let tiled = TILES.map(|(target, _)| {
-            let schedule = Schedule::new(checkpoint, target);
+            // Tiles that can be checked are the smaller ones, and take a little more memory.
+            let schedule = Schedule::new(checkpoint, target, true);
             let all = schedule.tiles.iter().map(|tile| window(tile.bytes()) as u64).sum();
             (all, window(schedule.largest()) as u64)
         });

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::checkpoint::{
-    Checkpoint, Dtype, Extent, LayerTensor, Mixer, ModelConfig, Shape, Tensor, grain_rows,
+    Checkpoint, Dtype, Extent, LayerTensor, Mixer, ModelConfig, Shape, Tensor, grain_rows, rows_of,
+    rows_together,
 };
 
 /// How a trunk tensor is held.
@@ -57,8 +58,9 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Cuts every matrix into tiles of about `target` bytes: whole grains, so that each can be checked on its own.
-    pub(super) fn new(checkpoint: &Checkpoint, target: usize) -> Self {
+    /// Cuts every matrix into tiles of about `target` bytes. With a manifest they are whole grains, so that each can be
+    /// checked on its own.
+    pub(super) fn new(checkpoint: &Checkpoint, target: usize, checked: bool) -> Self {
         let config = checkpoint.config();
         let found: HashMap<Tensor, (Form, Extent)> = checkpoint
             .trunk()
@@ -69,8 +71,9 @@ impl Schedule {
             let Some((Form::Matrix { rows, columns }, extent)) = found.get(&tensor) else { continue };
             let begin = schedule.tiles.len();
             let (rows, columns) = (*rows, *columns);
-            let grain = grain_rows(config, tensor, columns);
-            let step = grain * (target / (grain * columns * 2).max(1)).max(1);
+            let together =
+                if checked { grain_rows(config, tensor, columns) } else { rows_together(config, tensor) };
+            let step = rows_of(target, columns, together);
             for first in (0..rows).step_by(step) {
                 let tile_rows = step.min(rows - first);
                 let extent = Extent {

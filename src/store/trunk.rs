@@ -167,7 +167,7 @@ impl Stream {
         pool: Arc<Pool>,
         manifest: Option<Arc<Manifest>>,
     ) -> Self {
-        let schedule = Schedule::new(checkpoint, plan.tile_target);
+        let schedule = Schedule::new(checkpoint, plan.tile_target, manifest.is_some());
         let homes = spread(&schedule, plan.pinned.0);
         let (sender, done) = unbounded();
         let buffer_bytes = window(schedule.largest());
