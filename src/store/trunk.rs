@@ -288,6 +288,11 @@ impl Stream {
                     self.next = (number + 1) % count;
                     continue;
                 }
+                // It is on its way, and will be held when it is asked for again.
+                Home::Pinned if self.ring.iter().any(|(other, _)| *other == number) => {
+                    self.next = (number + 1) % count;
+                    continue;
+                }
                 Home::Pinned => Buffer::new(window(tile.bytes()))?,
                 Home::Disk => match self.free.pop() {
                     Some(buffer) => buffer,
@@ -327,7 +332,11 @@ impl Stream {
         if done.result.is_ok() {
             self.counts.bytes += self.schedule.tiles[number].extent.len;
         }
-        let entry = self.ring.iter_mut().find(|(entry, _)| current && *entry == number);
+        // A tile may be in the ring twice where few are streamed: once for this pass and once for the next.
+        let entry = self
+            .ring
+            .iter_mut()
+            .find(|(other, entry)| current && *other == number && matches!(entry, Entry::Reading));
         match (done.result, entry) {
             (Ok(places), Some((_, entry))) => {
                 *entry = Entry::Ready(done.buffer, places.first().copied().unwrap_or(0));
