@@ -61,7 +61,7 @@ fn a_turn_that_goes_on_reuses_the_state_and_not_a_bit_changes() {
     assert_same(&driver.greedy(&longer, 5), &cold);
     let mut other = longer.clone();
     other[3] ^= 1;
-    other.push(7);
+    other.extend(300..310);
     let turn = driver.greedy(&other, 2);
     assert_eq!(turn.reused, 0);
     assert_ne!(turn.logits[0], cold.logits[0]);
