@@ -51,23 +51,22 @@ impl FromStr for Bytes {
                 .map(|(_, factor)| *factor)
                 .ok_or_else(|| error("the unit is unknown"))?
         };
-        let bytes = match number.parse::<u64>() {
-            Ok(whole) => whole.checked_mul(factor).ok_or_else(|| error("it is too large"))?,
-            Err(_) => {
-                let value: f64 = number.parse().map_err(|_| error("the number is malformed"))?;
-                let bytes = value * factor as f64;
-                // 2^63 as the bound: far above any machine, far below where the cast would saturate.
-                if !(0.0..9.2e18).contains(&bytes) {
-                    return Err(error("it is too large"));
-                }
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "the range was checked"
-                )]
-                let bytes = bytes as u64;
-                bytes
+        let bytes = if let Ok(whole) = number.parse::<u64>() {
+            whole.checked_mul(factor).ok_or_else(|| error("it is too large"))?
+        } else {
+            let value = number.parse::<f64>().ok().ok_or_else(|| error("the number is malformed"))?;
+            let bytes = value * factor as f64;
+            // 2^63 as the bound: far above any machine, far below where the cast would saturate.
+            if !(0.0..9.2e18).contains(&bytes) {
+                return Err(error("it is too large"));
             }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the range was checked"
+            )]
+            let bytes = bytes as u64;
+            bytes
         };
         Ok(Self(bytes))
     }
@@ -202,7 +201,8 @@ mod tests {
     #[test]
     fn numbers_print_with_three_digits() {
         assert_eq!(Bytes(0).to_string(), "0 B");
-        assert_eq!(Bytes(1023).to_string(), "1.00 KiB");
+        assert_eq!(Bytes(1023).to_string(), "1023 B");
+        assert_eq!(Bytes(1024).to_string(), "1.00 KiB");
         assert_eq!(Bytes(17_547_264).to_string(), "16.7 MiB");
         assert_eq!(Rate(3_200_000_000.0).to_string(), "3.20 GB/s");
         assert_eq!(Percent::of(1, 3).to_string(), "33 %");

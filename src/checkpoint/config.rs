@@ -1,5 +1,11 @@
 //! The model's config: every field that the mathematics uses, required and typed.
 
+mod fields;
+mod generation;
+mod parse;
+
+pub use generation::GenerationConfig;
+
 /// What the released `config.json` says of the language model, held against what this program computes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
@@ -35,6 +41,21 @@ impl ModelConfig {
     /// Decoder layers.
     pub const fn layers(&self) -> usize {
         self.mixers.len()
+    }
+
+    /// Routed experts in all layers.
+    pub const fn routed_experts(&self) -> u64 {
+        (self.layers() - self.dense_layers) as u64 * self.moe.experts as u64
+    }
+
+    /// Weights of one routed expert.
+    pub const fn expert_weights(&self) -> u64 {
+        3 * self.moe.width as u64 * self.moe.latent as u64
+    }
+
+    /// Bytes of one routed expert: its weights in half a byte each, and a scale for each 32 of them.
+    pub const fn expert_bytes(&self) -> u64 {
+        self.expert_weights() / 2 + self.expert_weights() / 32
     }
 }
 

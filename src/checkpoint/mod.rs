@@ -5,7 +5,16 @@
 //! [`ExpertPart`]) and never by its name.
 
 mod config;
+mod error;
+mod header;
+mod index;
+mod name;
+mod open;
+mod series;
 mod tensor;
 
-pub use config::{Kda, Mixer, Mla, ModelConfig, Moe, Situ};
+pub use config::{GenerationConfig, Kda, Mixer, Mla, ModelConfig, Moe, Situ};
+pub use error::Error;
+pub use index::Extent;
+pub use open::Checkpoint;
 pub use tensor::{Dtype, ExpertPart, LayerTensor, Shape, Tensor};

@@ -1,5 +1,7 @@
 //! Which tensors a model of a given config has: their names, types and shapes (spec, section 1.3).
 
+use std::fmt;
+
 use super::config::{Mixer, ModelConfig};
 
 /// How a tensor's elements are stored.
@@ -46,6 +48,39 @@ pub enum Shape {
     Conv(usize, usize),
 }
 
+impl Shape {
+    /// Elements; of [`Shape::AtLeast`], those that count.
+    pub const fn elements(self) -> usize {
+        match self {
+            Self::Vector(n) | Self::AtLeast(n) => n,
+            Self::Matrix(rows, columns) | Self::Conv(rows, columns) => rows * columns,
+        }
+    }
+
+    /// Whether the dimensions in a header are these.
+    pub(super) fn accepts(self, dims: &[u64]) -> bool {
+        match (self, dims) {
+            (Self::Vector(n), &[found]) => found == n as u64,
+            (Self::AtLeast(n), &[found]) => found >= n as u64,
+            (Self::Matrix(rows, columns), &[r, c]) | (Self::Conv(rows, columns), &[r, 1, c]) => {
+                (r, c) == (rows as u64, columns as u64)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Vector(n) => write!(f, "[{n}]"),
+            Self::AtLeast(n) => write!(f, "[{n} or more]"),
+            Self::Matrix(rows, columns) => write!(f, "[{rows}, {columns}]"),
+            Self::Conv(channels, taps) => write!(f, "[{channels}, 1, {taps}]"),
+        }
+    }
+}
+
 /// A tensor of the trunk: everything but the routed experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tensor {
@@ -61,6 +96,29 @@ pub enum Tensor {
     OutputResProj,
     /// A tensor of one layer, counted from zero.
     Layer(u16, LayerTensor),
+}
+
+impl Tensor {
+    /// The tensors of the trunk that a model may have by its layers: each kind in each layer, whether that layer has it
+    /// or not. What [`Tensor::expected`] gives nothing for is not there.
+    pub fn all(config: &ModelConfig) -> impl Iterator<Item = Self> + use<> {
+        let global =
+            [Self::Embedding, Self::LmHead, Self::FinalNorm, Self::OutputResNorm, Self::OutputResProj];
+        let layers = u16::try_from(config.layers()).unwrap_or(u16::MAX);
+        let in_layer = |layer| LayerTensor::ALL.iter().map(move |&tensor| Self::Layer(layer, tensor));
+        global.into_iter().chain((0..layers).flat_map(in_layer))
+    }
+
+    /// Type and shape in a model, or nothing where it has no such tensor.
+    pub fn expected(self, config: &ModelConfig) -> Option<(Dtype, Shape)> {
+        let hidden = config.hidden;
+        Some(match self {
+            Self::Embedding | Self::LmHead => (Dtype::Bf16, Shape::Matrix(config.vocabulary, hidden)),
+            Self::FinalNorm | Self::OutputResNorm => (Dtype::Bf16, Shape::Vector(hidden)),
+            Self::OutputResProj => (Dtype::Bf16, Shape::Matrix(1, hidden)),
+            Self::Layer(layer, tensor) => return tensor.expected(config, usize::from(layer)),
+        })
+    }
 }
 
 macro_rules! layer_tensors {

@@ -1,1 +1,53 @@
-//! The forward pass.
+//! The forward pass (spec, section 4): KDA, gated MLA, residual mixes, router, experts.
+//!
+//! [`Model::forward`] takes `T` tokens through all layers and gives the logits of the last or of all of them. It gives
+//! the bits that it would give for one token at a time, whatever `T` is: every sum belongs to one token and has a fixed
+//! order (see [`crate::kernels`]), so chunks, threads and caches change when something is computed and never what.
+//!
+//! All activations are `[tokens, width]`, row-major, f32.
+
+mod error;
+mod forward;
+pub mod kda;
+mod linear;
+pub mod mla;
+pub mod moe;
+pub mod residual;
+mod state;
+
+pub use error::Error;
+pub use forward::{Model, Rows};
+pub use state::State;
+
+/// Epsilon of the norms inside MLA (spec, section 4.1): the released class is built with its default, not with the
+/// config's.
+pub const MLA_NORM_EPS: f32 = 1e-6;
+
+/// Epsilon of the L2 norm of KDA's queries and keys, added to the sum of squares (spec, section 4.1).
+pub const L2_NORM_EPS: f32 = 1e-6;
+
+/// Watches a forward pass from outside, and may stop it.
+pub trait Observer: Sync {
+    /// Layer `layer`, counted from zero, begins.
+    fn layer(&self, _layer: usize) {}
+
+    /// Whether to stop. Asked between matrices and between experts.
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    /// The output of a layer's mixer, `[tokens, hidden]`.
+    fn mixer_output(&self, _layer: usize, _values: &[f32]) {}
+
+    /// The running sum of the residual stream after a layer, `[tokens, hidden]`.
+    fn layer_output(&self, _layer: usize, _values: &[f32]) {}
+
+    /// What the head reads, after the final norm, `[tokens, hidden]`.
+    fn final_norm(&self, _values: &[f32]) {}
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Observer for Unwatched {}

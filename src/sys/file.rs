@@ -125,8 +125,8 @@ pub fn read_small(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     if len > limit {
         return Err(Error::TooLarge { path: path.to_owned(), found: len, limit });
     }
-    let len =
-        usize::try_from(len).map_err(|_| Error::TooLarge { path: path.to_owned(), found: len, limit })?;
+    let too_large = |_| Error::TooLarge { path: path.to_owned(), found: len, limit };
+    let len = usize::try_from(len).map_err(too_large)?;
     let mut bytes = vec![0; len];
     source.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)

@@ -40,6 +40,7 @@ mod width;
 
 pub use error::Error;
 pub use run::run;
+pub use terminal::check as check_terminal;
 
 #[cfg(doc)]
 use crate::protocol::EngineLink;

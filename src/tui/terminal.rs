@@ -48,7 +48,7 @@ pub(super) struct Screen {
 }
 
 /// Refuses what cannot show a full screen.
-pub(super) fn check() -> Result<(), Error> {
+pub fn check() -> Result<(), Error> {
     if !io::stdin().is_terminal() {
         return Err(Error::NotATerminal { stream: "standard input" });
     }

@@ -1,0 +1,319 @@
+//! The contract in scalar Rust. Every tier compiles these functions; none has its own.
+//!
+//! They are `inline(always)`, so that a wrapper with target features compiles them with these features. `mul_add` is
+//! one instruction where the features have it, and a call to the exact routine of the C library elsewhere: slow, and
+//! the same bits.
+#![expect(clippy::inline_always, reason = "a tier must compile the body with its own target features")]
+
+use super::math::bf16;
+use super::mxfp4::{E2M1, GROUP, PACKED, scale};
+
+/// Partial sums of a dot product.
+pub const LANES: usize = 16;
+
+type Sums = [f32; LANES];
+
+/// Folds the partial sums in halves.
+#[inline(always)]
+fn fold(mut sums: Sums) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for k in 0..half {
+            sums[k] += sums[k + half];
+        }
+        half /= 2;
+    }
+    sums[0]
+}
+
+/// Dot product of two vectors of the same length.
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len(), "both vectors have the same length");
+    let (a_steps, a_tail) = a.as_chunks::<LANES>();
+    let (b_steps, b_tail) = b.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (a, b) in a_steps.iter().zip(b_steps) {
+        for k in 0..LANES {
+            sums[k] = a[k].mul_add(b[k], sums[k]);
+        }
+    }
+    for (k, (a, b)) in a_tail.iter().zip(b_tail).enumerate() {
+        sums[k] = a.mul_add(*b, sums[k]);
+    }
+    fold(sums)
+}
+
+#[inline(always)]
+fn dot_bf16(weights: &[u16], x: &[f32]) -> f32 {
+    let (w_steps, w_tail) = weights.as_chunks::<LANES>();
+    let (x_steps, x_tail) = x.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for (w, x) in w_steps.iter().zip(x_steps) {
+        for k in 0..LANES {
+            sums[k] = x[k].mul_add(bf16(w[k]), sums[k]);
+        }
+    }
+    for (k, (w, x)) in w_tail.iter().zip(x_tail).enumerate() {
+        sums[k] = x.mul_add(bf16(*w), sums[k]);
+    }
+    fold(sums)
+}
+
+/// Rows of bf16 times vectors: `weights` is `[rows, columns]`, `xs` is `[vectors, columns]`, `out` is
+/// `[rows, vectors]`.
+#[inline(always)]
+pub fn bf16_rows(weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
+    let vectors = check_rows(weights.len(), columns, xs, out);
+    for (row, out) in weights.chunks_exact(columns).zip(out.chunks_exact_mut(vectors)) {
+        for (x, out) in xs.chunks_exact(columns).zip(out) {
+            *out = dot_bf16(row, x);
+        }
+    }
+}
+
+/// The same with weights in f32.
+#[inline(always)]
+pub fn f32_rows(weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
+    let vectors = check_rows(weights.len(), columns, xs, out);
+    for (row, out) in weights.chunks_exact(columns).zip(out.chunks_exact_mut(vectors)) {
+        for (x, out) in xs.chunks_exact(columns).zip(out) {
+            *out = dot(row, x);
+        }
+    }
+}
+
+/// Vectors in `xs`, after a check that all four shapes agree.
+#[inline(always)]
+fn check_rows(weights: usize, columns: usize, xs: &[f32], out: &[f32]) -> usize {
+    assert!(columns > 0 && weights.is_multiple_of(columns) && xs.len().is_multiple_of(columns), "whole rows");
+    let (rows, vectors) = (weights / columns, xs.len() / columns);
+    assert!(vectors > 0 && out.len() == rows * vectors, "one result for each row and vector");
+    vectors
+}
+
+/// Rows of MXFP4 times vectors: `packed` is `[rows, columns / 2]`, `scales` is `[rows, columns / 32]`, `xs` is
+/// `[vectors, columns]` after [`super::deinterleave`], `out` is `[rows, vectors]`.
+#[inline(always)]
+pub fn mxfp4_rows(packed: &[u8], scales: &[u8], columns: usize, xs: &[f32], out: &mut [f32]) {
+    assert!(columns.is_multiple_of(GROUP), "whole groups");
+    let vectors = check_rows(packed.len() * 2, columns, xs, out);
+    assert_eq!(packed.len(), scales.len() * PACKED, "one scale for each group");
+    let rows = packed.chunks_exact(columns / 2).zip(scales.chunks_exact(columns / GROUP));
+    for ((packed, scales), out) in rows.zip(out.chunks_exact_mut(vectors)) {
+        for (x, out) in xs.chunks_exact(columns).zip(out) {
+            *out = dot_mxfp4(packed, scales, x);
+        }
+    }
+}
+
+#[inline(always)]
+fn dot_mxfp4(packed: &[u8], scales: &[u8], x: &[f32]) -> f32 {
+    let (groups, _) = packed.as_chunks::<PACKED>();
+    let (xs, _) = x.as_chunks::<GROUP>();
+    let mut sums = [0.0; LANES];
+    for ((bytes, &exponent), x) in groups.iter().zip(scales).zip(xs) {
+        let scale = scale(exponent);
+        for k in 0..LANES {
+            sums[k] = x[k].mul_add(E2M1[usize::from(bytes[k] & 15)] * scale, sums[k]);
+        }
+        for k in 0..LANES {
+            sums[k] = x[LANES + k].mul_add(E2M1[usize::from(bytes[k] >> 4)] * scale, sums[k]);
+        }
+    }
+    fold(sums)
+}
+
+/// A vector times rows of bf16, which is a dot product along each column: `weights` is `[rows, columns]`, `x` is
+/// `[rows]`, `out` is `[columns]`. This is how queries are taken into the latent space.
+#[inline(always)]
+pub fn bf16_columns(weights: &[u16], columns: usize, x: &[f32], out: &mut [f32]) {
+    assert!(columns > 0 && weights.len() == x.len() * columns && out.len() == columns, "shapes agree");
+    // Blocks of 16 columns keep their 16 x 16 sums in registers.
+    let mut first = 0;
+    while first < columns {
+        let width = LANES.min(columns - first);
+        let mut sums = [[0.0; LANES]; LANES];
+        for (row, (weights, x)) in weights.chunks_exact(columns).zip(x).enumerate() {
+            let weights = &weights[first..first + width];
+            let sums = &mut sums[row % LANES];
+            for (sum, w) in sums.iter_mut().zip(weights) {
+                *sum = x.mul_add(bf16(*w), *sum);
+            }
+        }
+        for (column, out) in out[first..first + width].iter_mut().enumerate() {
+            let mut along = [0.0; LANES];
+            for (lane, sums) in sums.iter().enumerate() {
+                along[lane] = sums[column];
+            }
+            *out = fold(along);
+        }
+        first += width;
+    }
+}
+
+/// `sum + factor * x`, element by element.
+#[inline(always)]
+pub fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
+    assert_eq!(sum.len(), x.len(), "both vectors have the same length");
+    for (sum, x) in sum.iter_mut().zip(x) {
+        *sum = factor.mul_add(*x, *sum);
+    }
+}
+
+/// Sum of the rows of `rows`, each times its weight, in rising order of rows; of each row of `stride` elements only the
+/// first `out.len()` take part.
+#[inline(always)]
+pub fn weighted_rows(weights: &[f32], rows: &[f32], stride: usize, out: &mut [f32]) {
+    assert!(stride >= out.len() && rows.len() == weights.len() * stride, "shapes agree");
+    out.fill(0.0);
+    for (weight, row) in weights.iter().zip(rows.chunks_exact(stride)) {
+        add_scaled(out, *weight, &row[..out.len()]);
+    }
+}
+
+/// Sum with [`LANES`] partial sums, folded like a dot product.
+#[inline(always)]
+pub fn sum(x: &[f32]) -> f32 {
+    let (steps, tail) = x.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for x in steps {
+        for k in 0..LANES {
+            sums[k] += x[k];
+        }
+    }
+    for (k, x) in tail.iter().enumerate() {
+        sums[k] += x;
+    }
+    fold(sums)
+}
+
+/// One step of the KDA recurrence for one head (spec, section 4.4). `state` is `[keys, values]`; `q`, `k` and `decay`
+/// are `[keys]`; `v`, `error` (scratch) and `out` are `[values]`.
+///
+/// Each row decays first, the prediction error is taken with the decayed state, and the output is read after the
+/// update. Sums along keys go up from the first key.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "these are the operands of the recurrence")]
+pub fn kda_step(
+    state: &mut [f32],
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    decay: &[f32],
+    beta: f32,
+    error: &mut [f32],
+    out: &mut [f32],
+) {
+    let (keys, values) = (k.len(), v.len());
+    assert!(
+        values > 0 && state.len() == keys * values && q.len() == keys && decay.len() == keys,
+        "shapes agree"
+    );
+    assert!(error.len() == values && out.len() == values, "shapes agree");
+    out.fill(0.0);
+    for ((row, decay), k) in state.chunks_exact_mut(values).zip(decay).zip(k) {
+        for (s, predicted) in row.iter_mut().zip(out.iter_mut()) {
+            *s *= *decay;
+            *predicted = k.mul_add(*s, *predicted);
+        }
+    }
+    for ((error, v), predicted) in error.iter_mut().zip(v).zip(out.iter_mut()) {
+        *error = beta * (v - *predicted);
+        *predicted = 0.0;
+    }
+    for ((row, q), k) in state.chunks_exact_mut(values).zip(q).zip(k) {
+        for ((s, error), out) in row.iter_mut().zip(error.iter()).zip(out.iter_mut()) {
+            *s = k.mul_add(*error, *s);
+            *out = q.mul_add(*s, *out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The contract once more, as plainly as it can be said.
+    fn plain_dot(a: &[f32], b: &[f32]) -> f32 {
+        let mut s = [0.0f32; 16];
+        for i in 0..a.len() {
+            s[i % 16] = a[i].mul_add(b[i], s[i % 16]);
+        }
+        let e: Vec<f32> = (0..8).map(|k| s[k] + s[k + 8]).collect();
+        let f: Vec<f32> = (0..4).map(|k| e[k] + e[k + 4]).collect();
+        (f[0] + f[2]) + (f[1] + f[3])
+    }
+
+    fn noise(n: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn a_dot_has_sixteen_sums_folded_in_halves() {
+        for n in 0..70 {
+            let (a, b) = (noise(n, 1), noise(n, 2));
+            assert_eq!(dot(&a, &b).to_bits(), plain_dot(&a, &b).to_bits(), "length {n}");
+        }
+    }
+
+    #[test]
+    fn columns_are_dots_along_the_rows() {
+        for (rows, columns) in [(1, 1), (24, 48), (17, 33), (128, 16), (5, 100)] {
+            let weights: Vec<u16> =
+                noise(rows * columns, 3).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
+            let x = noise(rows, 4);
+            let mut out = vec![0.0; columns];
+            bf16_columns(&weights, columns, &x, &mut out);
+            for (c, out) in out.iter().enumerate() {
+                let column: Vec<f32> = (0..rows).map(|r| bf16(weights[r * columns + c])).collect();
+                assert_eq!(
+                    out.to_bits(),
+                    plain_dot(&x, &column).to_bits(),
+                    "column {c} of {rows} x {columns}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn many_vectors_give_the_bits_of_each_alone() {
+        let (rows, columns, vectors) = (7, 45, 5);
+        let weights: Vec<u16> = noise(rows * columns, 5).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
+        let xs = noise(vectors * columns, 6);
+        let mut all = vec![0.0; rows * vectors];
+        bf16_rows(&weights, columns, &xs, &mut all);
+        for (t, x) in xs.chunks(columns).enumerate() {
+            let mut one = vec![0.0; rows];
+            bf16_rows(&weights, columns, x, &mut one);
+            for r in 0..rows {
+                assert_eq!(one[r].to_bits(), all[r * vectors + t].to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn a_packed_row_goes_evens_first() {
+        use super::super::{Mxfp4, deinterleave};
+        let packed: Vec<u8> = (0..32u8).map(|i| i.wrapping_mul(37).wrapping_add(11)).collect();
+        let matrix = Mxfp4::new(&packed, &[120, 131], 64).unwrap();
+        let x = noise(64, 7);
+        let mut by_group = vec![0.0; 64];
+        deinterleave(&x, &mut by_group);
+        let mut out = [0.0];
+        mxfp4_rows(matrix.packed(), matrix.scales(), 64, &by_group, &mut out);
+        let order = |v: &[f32]| -> Vec<f32> {
+            let group = |g: &[f32]| {
+                g.iter().step_by(2).chain(g.iter().skip(1).step_by(2)).copied().collect::<Vec<_>>()
+            };
+            v.chunks(32).flat_map(group).collect()
+        };
+        let exact = plain_dot(&order(&x), &order(&matrix.decode()));
+        assert_eq!(out[0].to_bits(), exact.to_bits());
+    }
+}

@@ -1,0 +1,152 @@
+//! Kimi Delta Attention (spec, section 4.4): a recurrent state of fixed size instead of a cache of positions.
+
+use rayon::prelude::*;
+
+use super::linear::Context;
+use super::state::KdaState;
+use super::{Error, L2_NORM_EPS};
+use crate::checkpoint::{LayerTensor as L, ModelConfig, Tensor};
+use crate::kernels::{Kernels, math};
+use crate::store::Store;
+
+/// Depthwise causal convolution of `T` inputs with SiLU after it. `inputs` is `[tokens, width]`, `history` the
+/// `taps - 1` inputs before them, `[taps - 1, width]`, oldest first, `weights` `[width, taps]`, the last tap on the
+/// current token. Leaves the last `taps - 1` inputs in `history`.
+pub fn short_convolution(inputs: &[f32], history: &mut Vec<f32>, weights: &[f32], taps: usize) -> Vec<f32> {
+    let width = weights.len() / taps;
+    let kept = history.len();
+    history.extend_from_slice(inputs);
+    let mut out = vec![0.0; inputs.len()];
+    for (token, out) in out.chunks_exact_mut(width).enumerate() {
+        for (channel, out) in out.iter_mut().enumerate() {
+            let mut sum = 0.0f32;
+            for tap in 0..taps {
+                sum = weights[channel * taps + tap].mul_add(history[(token + tap) * width + channel], sum);
+            }
+            *out = math::silu(sum);
+        }
+    }
+    history.drain(..history.len() - kept);
+    out
+}
+
+/// The factor by which a channel's state decays: `exp(bound * sigmoid(exp(a_log) * f))`. `a_log` belongs to the head, `f`
+/// to the channel, its bias included.
+pub fn decay(a_log: f32, f: f32, lower_bound: f32) -> f32 {
+    math::exp(lower_bound * math::sigmoid(math::exp(a_log) * f))
+}
+
+/// What one head is given for `T` tokens: each `[tokens, head_dim]`, but `beta`, which is `[tokens]`.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadInput<'a> {
+    /// Queries after convolution.
+    pub q: &'a [f32],
+    /// Keys after convolution.
+    pub k: &'a [f32],
+    /// Values after convolution.
+    pub v: &'a [f32],
+    /// Decay factors of the key channels.
+    pub decay: &'a [f32],
+    /// Write strengths.
+    pub beta: &'a [f32],
+}
+
+/// Takes one head's state (`[keys, values]`) through `T` tokens and reads its outputs, `[tokens, head_dim]`. Queries and
+/// keys are normed here; queries are scaled by `head_dim^-0.5`.
+pub fn recur(kernels: &Kernels, state: &mut [f32], input: HeadInput<'_>, dim: usize, out: &mut [f32]) {
+    let scale = 1.0 / (dim as f32).sqrt();
+    let (mut q, mut k, mut error) = (vec![0.0; dim], vec![0.0; dim], vec![0.0; dim]);
+    for (token, out) in out.chunks_exact_mut(dim).enumerate() {
+        let at = token * dim..(token + 1) * dim;
+        q.copy_from_slice(&input.q[at.clone()]);
+        k.copy_from_slice(&input.k[at.clone()]);
+        kernels.l2_norm(&mut q, L2_NORM_EPS);
+        kernels.l2_norm(&mut k, L2_NORM_EPS);
+        for q in &mut q {
+            *q *= scale;
+        }
+        let (v, decay) = (&input.v[at.clone()], &input.decay[at]);
+        kernels.kda_step(state, &q, &k, v, decay, input.beta[token], &mut error, out);
+    }
+}
+
+/// The norm and gate of one head's output: `o * rsqrt(mean(o^2) + eps) * weight * sigmoid(gate)`, in place.
+pub fn gated_norm(kernels: &Kernels, o: &mut [f32], weight: &[f32], gate: &[f32], eps: f32) {
+    let inverse = kernels.inverse_rms(o, eps);
+    for ((o, weight), gate) in o.iter_mut().zip(weight).zip(gate) {
+        *o = *o * inverse * weight * math::sigmoid(*gate);
+    }
+}
+
+/// The mixer of a KDA layer: `x` is `[tokens, hidden]`, and so is the result.
+pub(super) fn mixer(
+    context: Context<'_>,
+    store: &Store,
+    config: &ModelConfig,
+    layer: u16,
+    state: &mut KdaState,
+    x: &[f32],
+    tokens: usize,
+) -> Result<Vec<f32>, Error> {
+    let (kda, kernels) = (&config.kda, context.kernels);
+    let (dim, width) = (kda.head_dim, kda.width());
+    let linear = |tensor, x: &[f32]| context.linear(store, Tensor::Layer(layer, tensor), x, tokens);
+    let vector = |tensor| store.vector(Tensor::Layer(layer, tensor));
+
+    let mut convolved = [const { Vec::new() }; 3];
+    let projections = [(L::KdaQ, L::KdaConvQ), (L::KdaK, L::KdaConvK), (L::KdaV, L::KdaConvV)];
+    for ((convolved, (projection, convolution)), history) in
+        convolved.iter_mut().zip(projections).zip(&mut state.history)
+    {
+        let inputs = linear(projection, x)?;
+        *convolved = short_convolution(&inputs, history, vector(convolution)?, kda.conv);
+    }
+    let [q, k, v] = convolved;
+
+    let (a_log, bias) = (vector(L::KdaALog)?, vector(L::KdaDtBias)?);
+    let mut decays = linear(L::KdaFB, &linear(L::KdaFA, x)?)?;
+    for f in decays.chunks_exact_mut(width) {
+        for (channel, f) in f.iter_mut().enumerate() {
+            *f = decay(a_log[channel / dim], *f + bias[channel], kda.gate_lower_bound);
+        }
+    }
+    let mut beta = linear(L::KdaB, x)?;
+    for b in &mut beta {
+        *b = math::sigmoid(*b);
+    }
+    let gate = linear(L::Gate, x)?;
+    let norm = vector(L::KdaONorm)?;
+
+    let mut by_head = vec![0.0; tokens * width];
+    let heads =
+        by_head.par_chunks_exact_mut(tokens * dim).zip(state.matrices.par_chunks_exact_mut(dim * dim));
+    heads.enumerate().for_each(|(head, (out, matrix))| {
+        let of_head = |all: &[f32], dim: usize| gather(all, kda.heads, head, dim);
+        let (q, k, v, decay) = (of_head(&q, dim), of_head(&k, dim), of_head(&v, dim), of_head(&decays, dim));
+        let beta = of_head(&beta, 1);
+        let input = HeadInput { q: &q, k: &k, v: &v, decay: &decay, beta: &beta };
+        recur(kernels, matrix, input, dim, out);
+        for (o, gate) in out.chunks_exact_mut(dim).zip(of_head(&gate, dim).chunks_exact(dim)) {
+            gated_norm(kernels, o, norm, gate, config.rms_eps);
+        }
+    });
+    context.check()?;
+    linear(L::Output, &scatter(&by_head, kda.heads, tokens, dim))
+}
+
+/// One head out of `[tokens, heads, dim]`: `[tokens, dim]`.
+pub(super) fn gather(all: &[f32], heads: usize, head: usize, dim: usize) -> Vec<f32> {
+    all.chunks_exact(heads * dim).flat_map(|token| &token[head * dim..(head + 1) * dim]).copied().collect()
+}
+
+/// `[heads, tokens, dim]` to `[tokens, heads, dim]`.
+pub(super) fn scatter(by_head: &[f32], heads: usize, tokens: usize, dim: usize) -> Vec<f32> {
+    let mut out = vec![0.0; by_head.len()];
+    for (head, rows) in by_head.chunks_exact(tokens * dim).enumerate() {
+        for (token, row) in rows.chunks_exact(dim).enumerate() {
+            let begin = (token * heads + head) * dim;
+            out[begin..begin + dim].copy_from_slice(row);
+        }
+    }
+    out
+}
