@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::protocol::{Arguments, ToolCall};
 
 fn tiny() -> Tokenizer {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny");
@@ -200,6 +201,11 @@ fn markers_in_ordinary_tokens_are_tags_but_never_the_end() {
             format!("hm{CLOSE_THINK}{ANSWER}`<|open|>think<|sep|>`\n```\n<|end_of_msg|>\n```\n<|sep|>{END}"),
             said("hm", "`<|open|>think<|sep|>`\n```\n<|end_of_msg|>\n```\n"),
         ),
+        // A tag behind a fence that closes ends the code for good.
+        (
+            "```\nx\n```<|close|>think<|sep|><|open|>response<|sep|>a <|close|>response".to_owned(),
+            said("```\nx\n```", "a "),
+        ),
         // And what only looks like a marker.
         (
             format!("a <| b |> c <|x|>{CLOSE_THINK}{ANSWER}1 <|2 < 3{CLOSE_ANSWER}{END}"),
@@ -247,6 +253,12 @@ fn tool_calls_come_whole() {
         ("{open}call tool=\"f\"{sep}{\"a\": 1}{close}call{sep}", "f", object(&json!({"a": 1}))),
         ("{open}call tool=\"f\"{sep}[1]{close}call{sep}", "f", Arguments::Raw("[1]".to_owned())),
         ("{open}call tool=\"f\"{sep}{close}call{sep}", "f", object(&json!({}))),
+        // A marker that is spelled in a name is a part of it.
+        (
+            "{open}call tool=\"<|sep|>f<|open|>\" index=\"1\"{sep}{close}call{sep}",
+            "<|sep|>f<|open|>",
+            object(&json!({})),
+        ),
         // Without closes, without types, and cut.
         (
             "{open}call tool=\"f\"{sep}{open}argument key=\"a\"{sep}x{open}argument key=\"b\" type=\"number\"{sep}2{end}",
