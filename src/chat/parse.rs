@@ -96,14 +96,14 @@ impl Parser {
     /// Gives what was held back. A call or a character that is not whole comes as far as it goes, a marker or tag not.
     pub fn finish(&mut self) -> Vec<Part> {
         if !self.ended {
-            self.end_text(Scanner::cut);
+            self.end_text(if self.tag.is_some() { Scanner::cut_in_tag } else { Scanner::cut });
             // A name that closes says enough without its end. Less than that, or half a tag that opens, is not shown.
             let enough = |tag: &Tag| match Name::of(tag.head.name()) {
                 Some(_) => !tag.opens,
                 None => !Name::may_begin_with(tag.head.name()),
             };
             if let Some(tag) = self.tag.take().filter(enough) {
-                self.tag_without_end(&tag);
+                self.tag_without_end(&tag, false);
             }
             self.end_call();
             self.ended = true;
@@ -152,7 +152,7 @@ impl Parser {
         let Some(tag) = &mut self.tag else { return self.text(c) };
         if !tag.head.push(c) {
             if let Some(tag) = self.tag.take()
-                && !self.tag_without_end(&tag)
+                && !self.tag_without_end(&tag, true)
                 && !tag.spelled
             {
                 self.release(&tag.head.text);
@@ -172,7 +172,7 @@ impl Parser {
             if marker == Marker::Sep {
                 return self.tag_with_end(&tag);
             }
-            self.tag_without_end(&tag);
+            self.tag_without_end(&tag, false);
         }
         match marker {
             Marker::Open | Marker::Close => {
@@ -196,8 +196,8 @@ impl Parser {
     }
 
     /// A tag whose `<|sep|>` is missing: another marker stands there, or the end, or text that no head can have.
-    /// A spelled one is text, unless its line ends with it. Says whether anything came of it.
-    fn tag_without_end(&mut self, tag: &Tag) -> bool {
+    /// A spelled one is text, unless nothing follows it on its line. Says whether anything came of it.
+    fn tag_without_end(&mut self, tag: &Tag, text_follows: bool) -> bool {
         let Head { text, .. } = &tag.head;
         let known = match Name::of(tag.head.name()) {
             Some(name) => Some((name, tag.head.rest())),
@@ -205,7 +205,7 @@ impl Parser {
             None => Name::prefix_of(text).map(|name| (name, &text[name.as_str().len()..])),
         };
         match known {
-            Some((name, rest)) if !tag.spelled || rest.starts_with('\n') || rest.trim().is_empty() => {
+            Some((name, rest)) if !tag.spelled || ends_line(rest, text_follows) => {
                 self.apply(tag, name);
                 self.release(rest);
                 true
@@ -301,6 +301,12 @@ impl Parser {
         let call = self.call.take().and_then(Call::finish);
         self.parts.extend(call.map(Part::ToolCall));
     }
+}
+
+/// Whether a line ends before anything but white space does.
+fn ends_line(rest: &str, text_follows: bool) -> bool {
+    let rest = rest.trim_start_matches([' ', '\t', '\r']);
+    rest.starts_with('\n') || (rest.is_empty() && !text_follows)
 }
 
 #[cfg(test)]

@@ -192,8 +192,10 @@ fn markers_in_ordinary_tokens_are_tags_but_never_the_end() {
         (format!("hm{CLOSE_THINK}{ANSWER}yes<|end_of_msg|> and no"), said("hm", "yes and no")),
         // No tag: only the markers go.
         (
-            format!("hm{CLOSE_THINK}{ANSWER}a <|open|> b <|close|>marker ends, <|close|>message tags"),
-            said("hm", "a  b marker ends, message tags"),
+            format!(
+                "hm{CLOSE_THINK}{ANSWER}a <|open|> b <|close|>marker ends, <|close|>message (x) <|close|>message tags"
+            ),
+            said("hm", "a  b marker ends, message (x) message tags"),
         ),
         (format!("hm{CLOSE_THINK}{ANSWER}use <|open|>name<|sep|>."), said("hm", "use name.")),
         // In code all is text.
