@@ -1,6 +1,7 @@
 //! What scripts rely on.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -46,8 +47,6 @@ fn ids_give_the_greedy_ids_and_logits_of_the_reference() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/nano/golden.json");
     let golden: Vec<Value> = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let one = &golden[3];
-    let list =
-        |ids: &Value| ids.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>().join(",");
     let count = one["greedy"].as_array().unwrap().len();
     let file = user.path("logits.f32");
     let arguments = format!(
@@ -61,14 +60,49 @@ fn ids_give_the_greedy_ids_and_logits_of_the_reference() {
 
     // One row for the last prompt position, then one for each generated step that was computed.
     let bytes = fs::read(&file).unwrap();
-    let rows: Vec<Vec<f32>> = bytes
-        .chunks_exact(2304 * 4)
-        .map(|row| row.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect())
-        .collect();
+    let rows: Vec<Vec<f32>> = bytes.chunks_exact(2304 * 4).map(|row| floats(row).collect()).collect();
     assert_eq!((rows.len(), bytes.len()), (count, count * 2304 * 4));
     let likeliest = |row: &Vec<f32>| row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).unwrap().0;
     let drawn: Vec<usize> = rows.iter().map(likeliest).collect();
     assert_eq!(json!(drawn), one["greedy"]);
+}
+
+/// Another checkpoint of the same kind, with random weights, whose values the released code computed.
+#[test]
+fn the_released_code_agrees_through_the_program() {
+    let user = User::new();
+    let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny");
+    let golden = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(tiny.join("golden").join(name)).unwrap()).unwrap()
+    };
+    let on_tiny = |arguments: &str| {
+        let arguments = format!("run {arguments} --model {} --temperature 0 --json", tiny.display());
+        object(&user.command(&arguments).output().unwrap())
+    };
+    let expected = golden("ids.json");
+    let file = user.path("logits.f32");
+    let report = on_tiny(&format!(
+        "--ids {} --max-tokens 24 --logits {}",
+        list(&expected["prompt_ids"]),
+        file.display()
+    ));
+    assert_eq!(report["ids"], expected["generated"]);
+    let (ours, released) = (fs::read(&file).unwrap(), fs::read(tiny.join("golden/ids.logits.f32")).unwrap());
+    assert_eq!(ours.len(), 24 * released.len());
+    for (ours, theirs) in floats(&ours).zip(floats(&released)) {
+        assert!((ours - theirs).abs() < 1e-3, "{ours} against {theirs}");
+    }
+    let messages = tiny.join("golden/chat.messages.json");
+    let report = on_tiny(&format!("--messages {} --max-tokens 1", messages.display()));
+    assert_eq!(report["prompt_ids"], golden("chat.json")["prompt_ids"]);
+}
+
+fn list(ids: &Value) -> String {
+    ids.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    bytes.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()))
 }
 
 #[test]
