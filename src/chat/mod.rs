@@ -1,1 +1,23 @@
-//! The chat format: rendering, parsing, transcript.
+//! The chat format (spec, section 3): rendering, parsing, transcript.
+//!
+//! A conversation is [rendered](render) to [`Segment`]s, which are [encoded](encode) one by one: only a segment that is
+//! marked as special becomes a control token, so no text of a user or tool can forge one. What the model writes back is
+//! read by a [`Parser`], token by token, into [`Part`](crate::protocol::Part)s. A [`Transcript`] keeps both sides.
+
+mod arguments;
+mod call;
+mod error;
+mod json;
+mod openai;
+mod parse;
+mod render;
+mod spelled;
+mod tag;
+mod transcript;
+
+pub use error::Error;
+pub use openai::messages_from_openai;
+pub use parse::{Channel, Parser};
+pub use render::{Segment, encode, render};
+pub use tag::Markers;
+pub use transcript::{Transcript, Turn};
