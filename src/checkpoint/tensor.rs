@@ -318,3 +318,30 @@ impl ExpertPart {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dimensions in headers.
+    type Dims = &'static [&'static [u64]];
+
+    #[test]
+    fn shapes_accept_their_dimensions_and_no_others() {
+        let cases: [(Shape, &str, Dims, Dims); 4] = [
+            (Shape::Vector(4), "[4]", &[&[4]], &[&[3], &[5], &[4, 1], &[1, 4], &[]]),
+            (Shape::AtLeast(4), "[4 or more]", &[&[4], &[5], &[128]], &[&[3], &[4, 1], &[]]),
+            (Shape::Matrix(2, 3), "[2, 3]", &[&[2, 3]], &[&[3, 2], &[6], &[2, 1, 3], &[2, 3, 1], &[]]),
+            (Shape::Conv(2, 3), "[2, 1, 3]", &[&[2, 1, 3]], &[&[2, 3], &[2, 2, 3], &[3, 1, 2], &[6], &[]]),
+        ];
+        for (shape, text, right, wrong) in cases {
+            assert_eq!(shape.to_string(), text);
+            for dims in right {
+                assert!(shape.accepts(dims), "{shape} {dims:?}");
+            }
+            for dims in wrong {
+                assert!(!shape.accepts(dims), "{shape} {dims:?}");
+            }
+        }
+    }
+}
