@@ -107,12 +107,10 @@ impl App {
     }
 
     fn send_command(&mut self) -> Vec<Effect> {
-        let draft = self.composer.text().trim_end().to_owned();
-        let command = commands::parse(&draft).or_else(|error| {
-            // A beginning stands for what it is completed to.
-            let (text, _) = self.completions().into_iter().nth(self.choice).ok_or(error)?;
-            commands::parse(&text)
-        });
+        // What is chosen in the list is what Enter takes.
+        let completions = self.completions();
+        let chosen = completions.get(self.choice.min(completions.len().saturating_sub(1)));
+        let command = commands::parse(chosen.map_or(self.composer.text(), |(text, _)| text));
         match command {
             Ok(command) => {
                 let kept = self.composer.take();
