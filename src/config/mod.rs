@@ -1,1 +1,47 @@
-//! Settings and paths.
+//! Settings and paths: defaults, then the config file, then the environment, then flags.
+//!
+//! A setting is kept as the text that the user wrote, together with where it was written, until someone asks for its
+//! value. So there is one parser for each setting whatever it came from, and every complaint names the place:
+//! `memory = "lots" (from DORMOUSE_MEMORY)`.
+
+mod file;
+mod paths;
+mod resolve;
+
+use std::path::PathBuf;
+
+pub use paths::Paths;
+pub use resolve::{Key, Layer, Setting, Settings, Source};
+
+/// Settings could not be read, or a value is not what its key wants.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system does not say where the user's files go.
+    #[error("the system names no home directory")]
+    NoHome,
+    /// The config file exists and cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] crate::sys::file::Error),
+    /// The config file is not what it should be.
+    #[error("{}, line {line}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A value is not one that its key can have.
+    #[error("{key} = \"{value}\" ({source_of}): {problem}", key = key.name(), value = value.escape_debug())]
+    Value {
+        /// The setting.
+        key: Key,
+        /// What was written.
+        value: String,
+        /// Where it was written.
+        source_of: Source,
+        /// What is wrong with it.
+        problem: String,
+    },
+}

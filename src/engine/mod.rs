@@ -1,1 +1,52 @@
-//! The engine thread.
+//! The engine thread: it owns the model and its state, takes [`Command`]s and answers with [`Event`]s.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `worker` | the loop: one command after another, and what happens when one panics |
+//! | `load` | from [`Settings`](crate::protocol::Settings) to a model that is ready |
+//! | `generate` | one turn, from a prompt to its last token |
+//! | [`sampler`] | drawing the next token |
+//! | `telemetry` | numbers for whoever watches, and the monitor thread |
+//! | `error` | what went wrong elsewhere, as a person is told |
+//!
+//! A failure is an event and never a dead thread. A panic ends the turn as failed and drops the model, and the thread
+//! waits for the next [`Command::Load`].
+
+mod error;
+mod generate;
+mod load;
+pub mod sampler;
+mod telemetry;
+mod worker;
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use crossbeam_channel::bounded;
+
+use crate::model::{Observer, Unwatched};
+use crate::protocol::{COMMANDS, EVENTS, EngineLink, Telemetry};
+
+#[cfg(doc)]
+use crate::protocol::{Command, Event};
+
+/// Starts the engine on a thread of its own. It leaves on [`Command::Shutdown`], when all command senders are gone,
+/// or when it finds nobody left to listen to its events.
+pub fn spawn() -> io::Result<EngineLink> {
+    spawn_observed(Arc::new(Unwatched))
+}
+
+/// The same with an observer that sees every forward pass, beside the engine's own.
+pub fn spawn_observed(observer: Arc<dyn Observer + Send + Sync>) -> io::Result<EngineLink> {
+    let (commands, inbox) = bounded(COMMANDS);
+    let (outbox, events) = bounded(EVENTS);
+    let telemetry = Arc::new(Telemetry::default());
+    // The monitor leaves when this end is dropped, which the engine thread does on its way out.
+    let (alive, ended) = bounded(0);
+    let numbers = Arc::clone(&telemetry);
+    thread::Builder::new().name("monitor".to_owned()).spawn(move || telemetry::monitor(&numbers, &ended))?;
+    let worker = worker::Worker::new(inbox, outbox, Arc::clone(&telemetry), observer);
+    thread::Builder::new().name("engine".to_owned()).spawn(move || worker.run(alive))?;
+    Ok(EngineLink { commands, events, telemetry })
+}

@@ -1,1 +1,75 @@
 //! The full-screen chat.
+//!
+//! [`run`] owns the terminal until the user leaves. It talks to the engine through [`EngineLink`] alone: commands go
+//! down, events come up, numbers are sampled; nothing here waits for the engine, so the screen answers whatever the
+//! engine does.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `app/` | the state, and how each message changes it: pure |
+//! | `view/` | the screen as a function of the state, one file for each region |
+//! | `transcript/` | the conversation as rows: markdown, wrapping, scrolling |
+//! | `run.rs` | the loop: input, engine, signals, the next frame |
+//! | `terminal.rs` | the modes of the terminal, set and unset in one place |
+//! | `input.rs`, `signals.rs` | the two threads that only listen |
+//! | `composer.rs`, `commands.rs`, `keymap.rs` | the editor, and the tables of commands and keys |
+//! | `theme.rs`, `width.rs`, `numbers.rs` | styles by meaning, what text may show and how wide it is, numbers |
+//!
+//! # The mouse
+//!
+//! The wheel can only be told from the arrow keys if the program takes the mouse, and then the terminal's own
+//! selection needs Shift. The screen takes button events alone (no movement), says so when a button is pressed, and
+//! gives the mouse back with F3.
+
+mod app;
+mod commands;
+mod composer;
+mod error;
+mod input;
+mod keymap;
+mod numbers;
+mod run;
+mod signals;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod theme;
+mod transcript;
+mod view;
+mod width;
+
+pub use error::Error;
+pub use run::run;
+pub use terminal::check as check_terminal;
+
+#[cfg(doc)]
+use crate::protocol::EngineLink;
+use crate::protocol::{Sampling, Settings, Thinking};
+
+/// What the screen is started with.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What the engine is to load.
+    pub settings: Settings,
+    /// How much is thought to begin with.
+    pub thinking: Thinking,
+    /// How the model is called on the screen.
+    pub model_label: String,
+    /// Whether it is the small model of the program: the screen says that it is a demonstration.
+    pub demo: bool,
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// The most tokens of an answer; `None` is up to the context limit.
+    pub max_tokens: Option<usize>,
+    /// Messages that a newcomer could begin with.
+    pub suggestions: Vec<String>,
+}
+
+/// How the screen was left. The engine was told to stop its turn and to shut down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By the user.
+    Quit,
+    /// By this signal; a shell expects 128 plus its number as the exit code.
+    Signal(i32),
+}

@@ -1,0 +1,186 @@
+//! What was typed. Values that the config file or the environment may hold as well stay text here, so that one parser
+//! serves all three places.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+
+use crate::config::Key;
+
+const EXAMPLES: &str = "\
+Examples:
+  dormouse                              chat with the small model that comes with the program
+  dormouse --model ~/k3 --memory 24GiB  chat with Kimi K3 in 24 GiB
+  dormouse run --prompt 'Hello!'        one answer on standard output
+
+Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
+DORMOUSE_THREADS, DORMOUSE_THINK. A flag beats the environment, and that beats the file.
+DORMOUSE_HOME holds everything that the program keeps, in place of the system's folders.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  dormouse run --prompt 'Tell me a joke.'
+  dormouse run --prompt-file question.txt --think high --max-tokens 500
+  dormouse run --messages chat.json --json --seed 7
+  dormouse run --ids 2051,262,2053 --temperature 0 --logits logits.f32 --json
+
+Exit codes: 0 done, 2 usage or settings, 3 the model's files, 4 memory, disk or threads,
+5 the numbers cannot be trusted, 130 stopped by the user.";
+
+/// Chat in the terminal with Kimi K3, streamed from disk on one ordinary machine.
+#[derive(Debug, Parser)]
+#[command(name = "dormouse", version, after_help = EXAMPLES)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(subcommand)]
+    pub(super) verb: Option<Verb>,
+}
+
+/// What every verb takes.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct Common {
+    /// Folder of the checkpoint; without it, the small model that comes with the program
+    #[arg(long, global = true, value_name = "DIR")]
+    model: Option<OsString>,
+    /// Memory that the engine may use, like 24GiB or 8GB; changes the speed and never the answer
+    #[arg(long, global = true, value_name = "SIZE", allow_hyphen_values = true)]
+    memory: Option<OsString>,
+    /// Threads that compute; without it, one for each physical core
+    #[arg(long, global = true, value_name = "N", allow_hyphen_values = true)]
+    threads: Option<OsString>,
+    /// How much the model thinks before it answers: off, low, high or max [default: low]
+    #[arg(long, global = true, value_name = "EFFORT")]
+    think: Option<OsString>,
+    /// How freely tokens are drawn; 0 always takes the likeliest [default: the checkpoint's, else 1]
+    #[arg(long, global = true, value_name = "X", allow_hyphen_values = true)]
+    temperature: Option<OsString>,
+    /// Draw from the likeliest tokens that together reach this probability [default: the checkpoint's, else 0.95]
+    #[arg(long, global = true, value_name = "X", allow_hyphen_values = true)]
+    top_p: Option<OsString>,
+}
+
+impl Common {
+    /// Each key with what was typed for it.
+    pub(super) fn flags(&self) -> impl Iterator<Item = (Key, Option<&OsStr>)> {
+        Key::ALL.into_iter().map(|key| {
+            let typed = match key {
+                Key::Model => &self.model,
+                Key::Memory => &self.memory,
+                Key::Threads => &self.threads,
+                Key::Thinking => &self.think,
+                Key::Temperature => &self.temperature,
+                Key::TopP => &self.top_p,
+            };
+            (key, typed.as_deref())
+        })
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    /// Generate one turn on standard output
+    Run(Run),
+}
+
+/// One turn for a script.
+#[derive(Debug, Default, ClapArgs)]
+#[command(after_help = RUN_EXAMPLES, group = ArgGroup::new("input").required(true).multiple(false))]
+pub(super) struct Run {
+    /// One turn of the user
+    #[arg(long, value_name = "TEXT", group = "input", allow_hyphen_values = true)]
+    pub(super) prompt: Option<String>,
+    /// The same from a file; - is standard input
+    #[arg(long, value_name = "F", group = "input")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// Token ids as they are, like 1,2,3
+    #[arg(long, value_name = "LIST", group = "input", allow_hyphen_values = true)]
+    pub(super) ids: Option<String>,
+    /// A conversation, as a JSON list in the form of OpenAI's chat messages
+    #[arg(long, value_name = "F.json", group = "input")]
+    pub(super) messages: Option<PathBuf>,
+    /// Take the text of --prompt or --prompt-file as it is, without the chat format
+    #[arg(long, conflicts_with_all = ["ids", "messages"])]
+    pub(super) raw: bool,
+    /// Most tokens to generate; without it, up to the context limit
+    #[arg(long, value_name = "N")]
+    pub(super) max_tokens: Option<usize>,
+    /// Makes a run repeatable; drawn at random without it
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Prompt tokens that one pass computes together; never changes the answer
+    #[arg(long, value_name = "N", value_parser = chunk)]
+    pub(super) prefill_chunk: Option<usize>,
+    /// Print one JSON object at the end, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Write the logits of each step to a file, as little-endian f32
+    #[arg(long, value_name = "FILE")]
+    pub(super) logits: Option<PathBuf>,
+}
+
+fn chunk(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("a pass needs at least one token".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(std::iter::once("dormouse").chain(arguments.split_whitespace()))
+    }
+
+    fn typed(args: &Args, key: Key) -> Option<String> {
+        args.common.flags().find(|(k, _)| *k == key).and_then(|(_, v)| Some(v?.to_str()?.to_owned()))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn settings_stand_before_or_after_the_verb() {
+        for line in [
+            "--model k3 --threads 3",
+            "--model k3 run --threads 3 --prompt a",
+            "run --prompt a --model k3 --threads 3",
+        ] {
+            let args = parse(line).unwrap();
+            assert_eq!(typed(&args, Key::Model).as_deref(), Some("k3"), "{line}");
+            assert_eq!(typed(&args, Key::Threads).as_deref(), Some("3"), "{line}");
+            assert_eq!(typed(&args, Key::Memory), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_run_has_exactly_one_input() {
+        assert!(parse("run").is_err());
+        assert!(parse("run --prompt a --ids 1").is_err());
+        assert!(parse("run --messages a --prompt-file b").is_err());
+        assert!(parse("run --raw --ids 1").is_err());
+        assert!(parse("run --raw --prompt-file b").is_ok());
+    }
+
+    #[test]
+    fn text_may_begin_with_a_hyphen() {
+        let args = parse("run --prompt -1+1 --temperature -1").unwrap();
+        let Some(Verb::Run(run)) = &args.verb else { panic!("a run was typed") };
+        assert_eq!(run.prompt.as_deref(), Some("-1+1"));
+        assert_eq!(typed(&args, Key::Temperature).as_deref(), Some("-1"));
+    }
+
+    #[test]
+    fn numbers_must_be_numbers() {
+        for line in ["--max-tokens abc", "--max-tokens -1", "--seed 1.5", "--prefill-chunk 0"] {
+            assert!(parse(&format!("run --prompt a {line}")).is_err(), "{line}");
+        }
+    }
+}

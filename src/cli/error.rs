@@ -1,0 +1,49 @@
+//! How failures of settings and of the small model are told, and how any failure is printed.
+
+use std::io::Write;
+
+use super::output::clean;
+use crate::protocol::{ExitCode, UserError};
+use crate::{config, setup};
+
+/// Prints a failure to standard error. File names and stored text in it may hold control codes; they stay out.
+pub(super) fn print(error: &UserError) {
+    // Where standard error is gone there is nobody left to tell; the exit code still says it.
+    let _ = writeln!(std::io::stderr(), "error: {}", clean(&error.to_string()));
+}
+
+impl From<config::Error> for UserError {
+    fn from(error: config::Error) -> Self {
+        let hint = match &error {
+            config::Error::NoHome => {
+                "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned()
+            }
+            config::Error::Unreadable(_) | config::Error::File { .. } => {
+                let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
+                format!("The keys of the config file are {}.", known.join(", "))
+            }
+            config::Error::Value { .. } => String::new(),
+        };
+        Self::new(ExitCode::Usage, "Bad settings", error.to_string()).with_hint(hint)
+    }
+}
+
+impl From<setup::Error> for UserError {
+    fn from(error: setup::Error) -> Self {
+        match &error {
+            setup::Error::Io { .. } => Self::new(
+                ExitCode::Resources,
+                "The small model cannot be laid out",
+                error.to_string(),
+            )
+            .with_hint(
+                "It takes 10 MB. Make room there, set DORMOUSE_HOME to a folder that can be written, or name \
+                     another checkpoint with --model.",
+            ),
+            setup::Error::Program { .. } => {
+                Self::new(ExitCode::ModelFiles, "The program is damaged", error.to_string())
+                    .with_hint("Install it again.")
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `dormouse run`: one turn without a screen, as scripts want it.
+
+use std::fmt;
+use std::io::{self, stdout};
+use std::time::Duration;
+
+use crossbeam_channel::RecvTimeoutError;
+
+use super::args::{Common, Run};
+use super::output::{LogitsFile, Stream};
+use super::progress::Progress;
+use super::report::Report;
+use super::{Done, input, no_resource, settings};
+use crate::engine;
+use crate::protocol::{
+    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
+    TurnRequest, UserError,
+};
+use crate::sys::memory;
+use crate::sys::signals::StopSignal;
+
+/// How long a signal may wait to be seen.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why a run ended before its time.
+enum Halt {
+    Failed(UserError),
+    Cancelled,
+    /// Whoever read the answer has left, which is no failure: `dormouse run ... | head -1`.
+    NobodyReads,
+}
+
+impl From<UserError> for Halt {
+    fn from(error: UserError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Runs one turn. With `--json` the object is printed whatever happens.
+pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
+    let mut run =
+        Headless { args, report: Report { seed: args.seed, ..Report::default() }, progress: Progress::new() };
+    let ended = run.drive(common);
+    run.progress.finish();
+    let done = match ended {
+        Ok(()) => Ok(Done::Well),
+        Err(Halt::NobodyReads) => return Ok(Done::Well),
+        Err(Halt::Cancelled) => {
+            run.report.finish = Finish::Cancelled.as_str();
+            Ok(Done::Stopped)
+        }
+        Err(Halt::Failed(error)) => {
+            run.report.failed(&error);
+            Err(error)
+        }
+    };
+    if args.json {
+        run.report.memory.peak_rss = memory::process().peak;
+        match run.report.write(stdout().lock()).map_err(|error| cannot_write("the result", &error)) {
+            Ok(()) | Err(Halt::NobodyReads | Halt::Cancelled) => {}
+            // The first failure is the one to tell.
+            Err(Halt::Failed(error)) => return done.and(Err(error)),
+        }
+    }
+    done
+}
+
+struct Headless<'a> {
+    args: &'a Run,
+    report: Report,
+    progress: Progress,
+}
+
+impl Headless<'_> {
+    fn drive(&mut self, common: &Common) -> Result<(), Halt> {
+        // What is cheap to find wrong is looked at before anything is loaded.
+        let resolved = settings::resolve(common)?;
+        let prompt = input::prompt(self.args, resolved.thinking)?;
+        let logits = match &self.args.logits {
+            None => None,
+            Some(path) => Some(LogitsFile::create(path).map_err(|error| {
+                let detail = format!("cannot create {}: {error}", path.display());
+                UserError::new(ExitCode::Usage, "The logits cannot be written", detail)
+            })?),
+        };
+        let stop =
+            StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
+        let settings = resolved.settings()?;
+        let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
+        send(&link, Command::Load(settings))?;
+        let facts = self.wait_for_model(&link, &stop)?;
+        self.report.timings.load_s = facts.load_s;
+        let sampling = Sampling { seed: self.args.seed, ..resolved.sampling };
+        let result = self.turn(&link, &stop, prompt, sampling, logits);
+        // What the turn took up counts as well: the state grows with it.
+        self.report.memory.budget = link.telemetry.sample().budget;
+        result
+    }
+
+    fn wait_for_model(&mut self, link: &EngineLink, stop: &StopSignal) -> Result<Box<ModelFacts>, Halt> {
+        loop {
+            match self.next_event(link)? {
+                Some(Event::Ready(facts)) => return Ok(facts),
+                Some(Event::Failed(error)) => return Err(error.into()),
+                _ if stop.is_set() => return Err(Halt::Cancelled),
+                _ => {}
+            }
+            self.report.memory.budget = link.telemetry.sample().budget;
+        }
+    }
+
+    fn turn(
+        &mut self,
+        link: &EngineLink,
+        stop: &StopSignal,
+        prompt: Prompt,
+        sampling: Sampling,
+        mut logits: Option<LogitsFile>,
+    ) -> Result<(), Halt> {
+        let cancel = CancelFlag::default();
+        let request = TurnRequest {
+            turn: TurnId(1),
+            prompt,
+            sampling,
+            max_tokens: self.args.max_tokens,
+            prefill_chunk: self.args.prefill_chunk,
+            logits: logits.is_some(),
+            cancel: cancel.clone(),
+        };
+        send(link, Command::Generate(Box::new(request)))?;
+        let mut stream = Stream::new(stdout());
+        loop {
+            if stop.is_set() {
+                cancel.cancel();
+            }
+            match self.next_event(link)? {
+                Some(Event::Prompt { ids, .. }) => self.report.prompt_ids = ids,
+                Some(Event::Logits { values, .. }) => {
+                    if let Some(file) = &mut logits {
+                        file.push(&values).map_err(|error| cannot_write("the logits", &error))?;
+                    }
+                }
+                Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
+                Some(Event::Delta { part: Part::ToolCall(call), .. }) => {
+                    self.report.tool_calls.push(call.into());
+                }
+                Some(Event::Delta { part: Part::Answer(text), .. }) => {
+                    if !self.args.json {
+                        self.progress.before_text();
+                        stream.push(&text).map_err(|error| cannot_write("the answer", &error))?;
+                    }
+                    self.report.text += &text;
+                }
+                Some(Event::Finished { outcome, .. }) => {
+                    self.progress.finish();
+                    stream.finish().map_err(|error| cannot_write("the answer", &error))?;
+                    let (finish, error) = (outcome.finish, outcome.error.clone());
+                    self.report.finished(*outcome);
+                    return match (finish, error) {
+                        (Finish::Stop | Finish::Length, _) => Ok(()),
+                        (Finish::Cancelled, _) => Err(Halt::Cancelled),
+                        (Finish::Error, Some(error)) => Err(error.into()),
+                        (Finish::Error, None) => Err(engine_left().into()),
+                    };
+                }
+                Some(Event::Failed(error)) => return Err(error.into()),
+                Some(Event::Loading { .. } | Event::Ready(_) | Event::Stopped) | None => {}
+            }
+        }
+    }
+
+    /// The next event, if one comes before it is time to look at signals again.
+    fn next_event(&mut self, link: &EngineLink) -> Result<Option<Event>, Halt> {
+        self.progress.tick(&link.telemetry);
+        match link.events.recv_timeout(POLL) {
+            Ok(event) => Ok(Some(event)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(engine_left().into()),
+        }
+    }
+}
+
+fn send(link: &EngineLink, command: Command) -> Result<(), UserError> {
+    // A command channel that is gone means the same as an event channel that is gone.
+    link.commands.send(command).map_err(|_gone| engine_left())
+}
+
+fn engine_left() -> UserError {
+    UserError::new(ExitCode::Invalid, "The engine left without a word", "its thread is gone")
+}
+
+fn cannot_write(what: impl fmt::Display, error: &io::Error) -> Halt {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        Halt::NobodyReads
+    } else {
+        Halt::Failed(UserError::new(ExitCode::Resources, format!("Cannot write {what}"), error.to_string()))
+    }
+}

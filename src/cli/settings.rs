@@ -1,0 +1,80 @@
+//! What counts after flags, environment and config file, in the engine's own types.
+
+use std::path::PathBuf;
+
+use super::args::Common;
+use crate::config::{Key, Layer, Paths, Settings as Written};
+use crate::engine::sampler;
+use crate::protocol::{Sampling, Settings, Thinking, UserError};
+use crate::setup;
+use crate::units::Bytes;
+
+/// Far above any machine; each thread costs a stack.
+const MOST_THREADS: usize = 1024;
+
+/// Everything that both the chat and a headless run need to begin.
+#[derive(Clone, Debug)]
+pub(super) struct Resolved {
+    /// Where the user's files lie.
+    pub(super) paths: Paths,
+    /// The checkpoint that the user named, if any.
+    pub(super) model: Option<PathBuf>,
+    /// Memory that the engine may use.
+    pub(super) memory: Option<Bytes>,
+    /// Threads that compute.
+    pub(super) threads: Option<usize>,
+    /// How much the model thinks.
+    pub(super) thinking: Thinking,
+    /// How tokens are drawn; without a seed.
+    pub(super) sampling: Sampling,
+}
+
+/// Reads the config file and the environment, and holds every value against what it may be.
+pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
+    let paths = Paths::of_user()?;
+    let written = Written::resolve(&paths, Layer::of_flags(common.flags()))?;
+    let thinking = written.get(Key::Thinking).map(|setting| setting.parse(str::parse::<Thinking>));
+    let sampling = Sampling {
+        temperature: written
+            .get(Key::Temperature)
+            .map(|s| s.parse(number(sampler::check_temperature)))
+            .transpose()?,
+        top_p: written.get(Key::TopP).map(|s| s.parse(number(sampler::check_top_p))).transpose()?,
+        seed: None,
+    };
+    Ok(Resolved {
+        model: written.get(Key::Model).map(crate::config::Setting::path),
+        memory: written.get(Key::Memory).map(|s| s.parse(str::parse::<Bytes>)).transpose()?,
+        threads: written.get(Key::Threads).map(|s| s.parse(threads)).transpose()?,
+        thinking: thinking.transpose()?.unwrap_or_default(),
+        sampling,
+        paths,
+    })
+}
+
+impl Resolved {
+    /// What to load. Lays out the small model where the user names no other.
+    pub(super) fn settings(&self) -> Result<Settings, UserError> {
+        let model = match &self.model {
+            Some(folder) => folder.clone(),
+            None => setup::ensure(&self.paths)?,
+        };
+        Ok(Settings { model, memory: self.memory, threads: self.threads })
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(count @ 1..=MOST_THREADS) => Ok(count),
+        Ok(_) => Err(format!("it must lie between 1 and {MOST_THREADS}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A parser of numbers that `check` accepts.
+fn number(check: fn(f32) -> Result<f32, sampler::Error>) -> impl Fn(&str) -> Result<f32, String> {
+    move |text| {
+        let value = text.parse::<f32>().map_err(|error| error.to_string())?;
+        check(value).map_err(|error| error.to_string())
+    }
+}

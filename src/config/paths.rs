@@ -1,0 +1,54 @@
+//! Where the user's files lie.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+
+/// The folders of this user. Nothing is created here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// Models that the program lays out.
+    pub data: PathBuf,
+    /// Holds `config.toml`.
+    pub config: PathBuf,
+}
+
+impl Paths {
+    /// `DORMOUSE_HOME` for everything where it is set, else what the system prescribes (on Linux `XDG_DATA_HOME`,
+    /// `XDG_CONFIG_HOME` and their defaults).
+    pub fn of_user() -> Result<Self, Error> {
+        if let Some(home) = std::env::var_os("DORMOUSE_HOME").filter(|home| !home.is_empty()) {
+            return Ok(Self::under(&home));
+        }
+        let system = directories::ProjectDirs::from("", "", "dormouse").ok_or(Error::NoHome)?;
+        Ok(Self { data: system.data_dir().to_owned(), config: system.config_dir().to_owned() })
+    }
+
+    fn under(home: &OsString) -> Self {
+        let home = Path::new(home).to_owned();
+        Self { data: home.clone(), config: home }
+    }
+
+    /// The config file.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
+    /// Folder of the models that the program laid out.
+    pub fn models(&self) -> PathBuf {
+        self.data.join("models")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_home_holds_everything() {
+        let paths = Paths::under(&OsString::from("/somewhere"));
+        assert_eq!(paths.config_file(), Path::new("/somewhere/config.toml"));
+        assert_eq!(paths.models(), Path::new("/somewhere/models"));
+    }
+}

@@ -1,0 +1,227 @@
+//! Which value of a setting counts, and where it came from.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Paths, file};
+
+/// A setting that the file, the environment or a flag may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// Folder of the checkpoint.
+    Model,
+    /// Memory that the engine may use.
+    Memory,
+    /// Threads that compute.
+    Threads,
+    /// How much the model thinks.
+    Thinking,
+    /// How freely tokens are drawn.
+    Temperature,
+    /// How many candidates are drawn from.
+    TopP,
+}
+
+impl Key {
+    /// Every key.
+    pub const ALL: [Self; 6] =
+        [Self::Model, Self::Memory, Self::Threads, Self::Thinking, Self::Temperature, Self::TopP];
+
+    /// Its name in the config file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Memory => "memory",
+            Self::Threads => "threads",
+            Self::Thinking => "thinking",
+            Self::Temperature => "temperature",
+            Self::TopP => "top_p",
+        }
+    }
+
+    /// Its flag.
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Self::Model => "--model",
+            Self::Memory => "--memory",
+            Self::Threads => "--threads",
+            Self::Thinking => "--think",
+            Self::Temperature => "--temperature",
+            Self::TopP => "--top-p",
+        }
+    }
+
+    /// Its variable in the environment, where it has one.
+    pub const fn variable(self) -> Option<&'static str> {
+        match self {
+            Self::Model => Some("DORMOUSE_MODEL"),
+            Self::Memory => Some("DORMOUSE_MEMORY"),
+            Self::Threads => Some("DORMOUSE_THREADS"),
+            Self::Thinking => Some("DORMOUSE_THINK"),
+            Self::Temperature | Self::TopP => None,
+        }
+    }
+}
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In the config file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from one.
+        line: usize,
+    },
+    /// In the environment.
+    Environment(&'static str),
+    /// On the command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line } => write!(f, "from {}, line {line}", path.display()),
+            Self::Environment(name) | Self::Flag(name) => write!(f, "from {name}"),
+        }
+    }
+}
+
+/// A value as it was written, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// What it sets.
+    pub key: Key,
+    /// As written.
+    pub value: OsString,
+    /// Where.
+    pub source: Source,
+}
+
+impl Setting {
+    /// The value, or a complaint that names it and its place.
+    pub fn parse<T, E: fmt::Display>(&self, parser: impl FnOnce(&str) -> Result<T, E>) -> Result<T, Error> {
+        let text = self.value.to_str().ok_or_else(|| self.wrong("it is not UTF-8"))?;
+        parser(text).map_err(|problem| self.wrong(problem))
+    }
+
+    /// The value as a path. One from the config file is relative to that file's folder.
+    pub fn path(&self) -> PathBuf {
+        match &self.source {
+            Source::File { path, .. } => path.parent().unwrap_or(Path::new("")).join(&self.value),
+            Source::Environment(_) | Source::Flag(_) => PathBuf::from(&self.value),
+        }
+    }
+
+    /// The complaint that this value has a `problem`.
+    pub fn wrong(&self, problem: impl fmt::Display) -> Error {
+        Error::Value {
+            key: self.key,
+            value: self.value.to_string_lossy().into_owned(),
+            source_of: self.source.clone(),
+            problem: problem.to_string(),
+        }
+    }
+}
+
+/// The settings of one place.
+#[derive(Clone, Debug, Default)]
+pub struct Layer(Vec<Setting>);
+
+impl Layer {
+    /// The values that were typed as flags.
+    pub fn of_flags<'a>(flags: impl IntoIterator<Item = (Key, Option<&'a OsStr>)>) -> Self {
+        let typed = flags.into_iter().filter_map(|(key, value)| {
+            Some(Setting { key, value: value?.to_owned(), source: Source::Flag(key.flag()) })
+        });
+        Self(typed.collect())
+    }
+
+    /// The values in the environment, as `lookup` finds them. An empty variable is one that is not set.
+    pub fn of_environment(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
+        let set = Key::ALL.into_iter().filter_map(|key| {
+            let name = key.variable()?;
+            let value = lookup(name).filter(|value| !value.is_empty())?;
+            Some(Setting { key, value, source: Source::Environment(name) })
+        });
+        Self(set.collect())
+    }
+
+    pub(super) const fn new(settings: Vec<Setting>) -> Self {
+        Self(settings)
+    }
+}
+
+/// All settings, as far as anyone wrote them; a default stands where the setting is used.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The strongest first.
+    layers: Vec<Layer>,
+}
+
+impl Settings {
+    /// Reads the config file (where there is one) and the environment, and lays the flags over them.
+    pub fn resolve(paths: &Paths, flags: Layer) -> Result<Self, Error> {
+        let file = file::read(&paths.config_file())?;
+        Ok(Self::of_layers(file, Layer::of_environment(|name| std::env::var_os(name)), flags))
+    }
+
+    fn of_layers(file: Layer, environment: Layer, flags: Layer) -> Self {
+        Self { layers: vec![flags, environment, file] }
+    }
+
+    /// What counts for `key`, if anyone wrote anything.
+    pub fn get(&self, key: Key) -> Option<&Setting> {
+        self.layers.iter().find_map(|layer| layer.0.iter().find(|setting| setting.key == key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layers(with_environment: bool, with_flag: bool) -> Settings {
+        let file = file::parse(Path::new("/etc/config.toml"), "# mine\nmemory = \"1GiB\"\nmodel = \"k3\"\n")
+            .unwrap();
+        let environment = Layer::of_environment(|name| {
+            (with_environment && name == "DORMOUSE_MEMORY").then(|| OsString::from("2GiB"))
+        });
+        let flags =
+            Layer::of_flags([(Key::Memory, with_flag.then_some(OsStr::new("3GiB"))), (Key::Threads, None)]);
+        Settings::of_layers(file, environment, flags)
+    }
+
+    #[test]
+    fn flags_beat_the_environment_and_that_beats_the_file() {
+        let memory =
+            |settings: &Settings| settings.get(Key::Memory).map(|s| (s.value.clone(), s.source.to_string()));
+        let expect = |value: &str, source: &str| Some((OsString::from(value), source.to_owned()));
+        assert_eq!(memory(&layers(true, true)), expect("3GiB", "from --memory"));
+        assert_eq!(memory(&layers(true, false)), expect("2GiB", "from DORMOUSE_MEMORY"));
+        assert_eq!(memory(&layers(false, false)), expect("1GiB", "from /etc/config.toml, line 2"));
+        assert_eq!(layers(true, true).get(Key::Threads), None);
+    }
+
+    #[test]
+    fn a_complaint_names_value_and_place() {
+        let settings = layers(true, false);
+        let memory = settings.get(Key::Memory).unwrap();
+        let error = memory.parse(|_| Err::<(), _>("too much")).unwrap_err().to_string();
+        assert_eq!(error, "memory = \"2GiB\" (from DORMOUSE_MEMORY): too much");
+    }
+
+    #[test]
+    fn a_path_in_the_file_is_relative_to_the_file() {
+        assert_eq!(layers(false, false).get(Key::Model).unwrap().path(), Path::new("/etc/k3"));
+        let flags = Layer::of_flags([(Key::Model, Some(OsStr::new("k3")))]);
+        assert_eq!(Settings { layers: vec![flags] }.get(Key::Model).unwrap().path(), Path::new("k3"));
+    }
+
+    #[test]
+    fn an_empty_variable_is_not_set() {
+        let layer = Layer::of_environment(|_| Some(OsString::new()));
+        assert!(layer.0.is_empty());
+    }
+}

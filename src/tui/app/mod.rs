@@ -1,0 +1,256 @@
+//! What the screen knows, and how each message changes it. No thread, no terminal, no clock: time comes with the
+//! messages, and what is to be done outside comes back as [`Effect`]s.
+
+mod engine;
+mod history;
+mod keys;
+mod pulse;
+
+use crossterm::event::KeyEvent;
+
+use self::history::History;
+pub(crate) use self::keys::STATS_FROM;
+pub(crate) use self::pulse::Pulse;
+use super::Options;
+use super::commands;
+use super::composer::Composer;
+use super::keymap::Context;
+use super::theme::Theme;
+use super::transcript::{Facts, Scrollback};
+use crate::chat::Transcript;
+use crate::protocol::{CancelFlag, Command, Event, ModelFacts, Sample, Thinking, TurnId, UserError};
+
+/// Seconds that a notice stays.
+const NOTICE_S: f64 = 6.0;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Msg {
+    /// Time went by; the numbers are these.
+    Clock(Sample),
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text came in one piece.
+    Paste(String),
+    /// The wheel was turned by so many notches; negative is up.
+    Wheel(isize),
+    /// A button of the mouse was pressed.
+    Click,
+    /// The engine has something to say.
+    Engine(Event),
+    /// The engine's end of the channels is closed.
+    EngineGone,
+    /// A command could not be handed to the engine, which has not taken the ones before it.
+    EngineBusy,
+}
+
+/// Something that is to be done.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    /// Hand this to the engine.
+    Send(Command),
+    /// Stop a turn.
+    Cancel(CancelFlag),
+    /// Take the mouse, or give it back to the terminal.
+    Mouse(bool),
+    /// Go back to the shell until it lets us continue.
+    Suspend,
+    /// Draw every cell anew.
+    Repaint,
+    /// Leave the program.
+    Leave,
+}
+
+/// What the engine is, as far as the screen was told.
+#[derive(Clone, Debug)]
+pub(crate) enum Engine {
+    Loading,
+    Ready(Box<ModelFacts>),
+    /// It must be loaded again.
+    Failed(UserError),
+    /// Its thread has ended.
+    Gone,
+}
+
+/// The turn that runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub(crate) turn: TurnId,
+    cancel: CancelFlag,
+    /// When the user sent it.
+    pub(crate) began: f64,
+    /// Whether it was asked to stop.
+    pub(crate) stopping: bool,
+    /// When the first piece of its thinking came.
+    thinking_began: Option<f64>,
+}
+
+/// A line that tells the user something for a while.
+#[derive(Clone, Debug)]
+pub(crate) struct Notice {
+    pub(crate) text: String,
+    until: f64,
+}
+
+/// The state of the screen.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) options: Options,
+    pub(crate) theme: Theme,
+    pub(crate) engine: Engine,
+    pub(crate) running: Option<Running>,
+    pub(crate) thinking: Thinking,
+    pub(crate) transcript: Transcript,
+    /// What is known of each turn beside its text, in the order of the transcript.
+    pub(crate) facts: Vec<Facts>,
+    pub(crate) scrollback: Scrollback,
+    /// Whether all thinking is shown or hidden; `None` shows it until the answer begins.
+    pub(crate) show_thinking: Option<bool>,
+    pub(crate) composer: Composer,
+    history: History,
+    /// Which of the completions is chosen.
+    pub(crate) choice: usize,
+    /// Whether the panel of numbers is wanted.
+    pub(crate) stats: bool,
+    /// Rows that the help is scrolled by, where it is open.
+    pub(crate) help: Option<usize>,
+    /// Whether the wheel is ours.
+    pub(crate) mouse: bool,
+    pub(crate) notice: Option<Notice>,
+    /// How the panel and the status line see the numbers.
+    pub(crate) pulse: Pulse,
+    /// How often Ctrl-C was pressed while the turn was already stopping.
+    impatience: u32,
+    /// Columns of the screen as it was last drawn.
+    pub(crate) columns: u16,
+    next_turn: u64,
+}
+
+impl App {
+    /// A screen whose engine is being loaded.
+    pub(crate) fn new(options: Options, theme: Theme) -> Self {
+        Self {
+            thinking: options.thinking,
+            options,
+            theme,
+            engine: Engine::Loading,
+            running: None,
+            transcript: Transcript::default(),
+            facts: Vec::new(),
+            scrollback: Scrollback::default(),
+            show_thinking: None,
+            composer: Composer::default(),
+            history: History::default(),
+            choice: 0,
+            stats: true,
+            help: None,
+            mouse: true,
+            notice: None,
+            pulse: Pulse::default(),
+            impatience: 0,
+            columns: 0,
+            next_turn: 1,
+        }
+    }
+
+    /// What there is to do when the screen comes up.
+    pub(crate) fn start(&self) -> Vec<Effect> {
+        vec![Effect::Send(Command::Load(self.options.settings.clone()))]
+    }
+
+    /// What there is to do when the screen is left.
+    pub(crate) fn farewell(&mut self) -> Vec<Effect> {
+        let mut effects = self.stop();
+        effects.push(Effect::Send(Command::Shutdown));
+        effects
+    }
+
+    /// Takes in what happened, and says what is to be done about it.
+    pub(crate) fn update(&mut self, msg: Msg) -> Vec<Effect> {
+        match msg {
+            Msg::Clock(sample) => {
+                self.pulse.observe(sample);
+                if self.notice.as_ref().is_some_and(|notice| notice.until <= self.now()) {
+                    self.notice = None;
+                }
+                Vec::new()
+            }
+            Msg::Key(key) => self.key(key),
+            Msg::Paste(text) => {
+                if self.help.is_none() {
+                    self.edit(|composer| composer.insert(&text));
+                }
+                Vec::new()
+            }
+            Msg::Wheel(notches) => {
+                self.scroll(notches.saturating_mul(3));
+                Vec::new()
+            }
+            Msg::Click => {
+                self.notify("Shift and drag selects text; F3 gives the mouse back to the terminal.");
+                Vec::new()
+            }
+            Msg::Engine(event) => self.engine_event(event),
+            Msg::EngineGone => {
+                self.engine_gone();
+                Vec::new()
+            }
+            Msg::EngineBusy => {
+                self.engine_busy();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Seconds by the clock of the numbers.
+    pub(crate) fn now(&self) -> f64 {
+        self.pulse.now().at
+    }
+
+    /// Whether something on the screen changes with time alone.
+    pub(crate) fn moves(&self) -> bool {
+        self.running.is_some() || matches!(self.engine, Engine::Loading) || self.notice.is_some()
+    }
+
+    /// Which bindings of the keymap hold.
+    pub(crate) fn contexts(&self) -> Vec<Context> {
+        let mut contexts = Vec::with_capacity(3);
+        if self.help.is_some() {
+            contexts.push(Context::Help);
+            return contexts;
+        }
+        if self.running.is_some() {
+            contexts.push(Context::Running);
+        }
+        if matches!(self.engine, Engine::Failed(_)) {
+            contexts.push(Context::Failed);
+        }
+        if !self.completions().is_empty() {
+            contexts.push(Context::Command);
+        }
+        contexts
+    }
+
+    /// What the draft may become, where it is a command.
+    pub(crate) fn completions(&self) -> Vec<(String, &'static str)> {
+        commands::completions(self.composer.text())
+    }
+
+    /// Tells the user something.
+    pub(crate) fn notify(&mut self, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), until: self.now() + NOTICE_S });
+    }
+
+    fn scroll(&mut self, rows: isize) {
+        match &mut self.help {
+            Some(top) => *top = top.saturating_add_signed(rows),
+            None => self.scrollback.scroll(rows),
+        }
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut Composer)) {
+        change(&mut self.composer);
+        self.choice = 0;
+        self.history.leave();
+    }
+}

@@ -1,0 +1,218 @@
+//! The thread that reads keys.
+//!
+//! It waits for the terminal and cannot be woken, so it is left behind when the screen is left; the end of the
+//! program ends it.
+
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, bounded};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
+
+use super::Error;
+
+const NAME: &str = "input";
+/// Keys that come faster than this were not typed one by one.
+const BURST: Duration = Duration::from_millis(8);
+
+/// What came from the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text came in one piece.
+    Paste(String),
+    /// The wheel was turned by a notch; negative is up.
+    Wheel(isize),
+    /// A button of the mouse was pressed.
+    Click,
+    /// The screen has another size.
+    Resize,
+    /// Nothing more will come.
+    Died(String),
+}
+
+/// Starts the thread.
+pub(super) fn listen() -> Result<Receiver<Input>, Error> {
+    let (send, arrived) = bounded(1024);
+    thread::Builder::new()
+        .name(NAME.to_owned())
+        .spawn(move || {
+            let mut reader = Reader::new(Tty);
+            loop {
+                let input = reader.next();
+                let died = matches!(input, Input::Died(_));
+                if send.send(input).is_err() || died {
+                    return;
+                }
+            }
+        })
+        .map_err(|source| Error::Thread { name: NAME, source })?;
+    Ok(arrived)
+}
+
+/// Where events come from.
+trait Source {
+    /// The next one, however long it takes.
+    fn read(&mut self) -> io::Result<Event>;
+    /// Whether one comes within a time.
+    fn poll(&mut self, within: Duration) -> io::Result<bool>;
+    /// The time.
+    fn now(&self) -> Instant;
+}
+
+struct Tty;
+
+impl Source for Tty {
+    fn read(&mut self) -> io::Result<Event> {
+        event::read()
+    }
+
+    fn poll(&mut self, within: Duration) -> io::Result<bool> {
+        event::poll(within)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+}
+
+/// Turns events into input, and tells pasted lines from sent ones on terminals that do not mark a paste: an Enter
+/// with more behind it in the same moment ends a line, and so does the last Enter of such a burst. An Enter alone at
+/// the end of one line sends it, since that is also what a program that types for the user does.
+struct Reader<S> {
+    source: S,
+    last_key: Option<Instant>,
+    /// Whether this burst has had an Enter in its middle.
+    lines: bool,
+}
+
+impl<S: Source> Reader<S> {
+    const fn new(source: S) -> Self {
+        Self { source, last_key: None, lines: false }
+    }
+
+    fn next(&mut self) -> Input {
+        loop {
+            let input = match self.source.read() {
+                Err(error) => Input::Died(error.to_string()),
+                Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => self.key(key),
+                Ok(Event::Paste(text)) => Input::Paste(text),
+                Ok(Event::Resize(..)) => Input::Resize,
+                Ok(Event::Mouse(mouse)) => match mouse.kind {
+                    MouseEventKind::ScrollUp => Input::Wheel(-1),
+                    MouseEventKind::ScrollDown => Input::Wheel(1),
+                    MouseEventKind::Down(_) => Input::Click,
+                    _ => continue,
+                },
+                Ok(_) => continue,
+            };
+            return input;
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Input {
+        let now = self.source.now();
+        let in_burst = self.last_key.replace(now).is_some_and(|last| now.duration_since(last) < BURST);
+        self.lines &= in_burst;
+        if key.code == KeyCode::Enter && key.modifiers == KeyModifiers::NONE {
+            let followed = self.source.poll(BURST).unwrap_or(false);
+            self.last_key = Some(self.source.now());
+            if followed || self.lines {
+                self.lines = true;
+                return Input::Paste("\n".to_owned());
+            }
+        }
+        Input::Key(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossterm::event::{MouseButton, MouseEvent};
+    use std::collections::VecDeque;
+
+    /// Events at times in milliseconds.
+    struct Script {
+        start: Instant,
+        at: u64,
+        events: VecDeque<(u64, Event)>,
+    }
+
+    impl Source for Script {
+        fn read(&mut self) -> io::Result<Event> {
+            let (at, event) = self.events.pop_front().ok_or_else(|| io::Error::other("end"))?;
+            self.at = self.at.max(at);
+            Ok(event)
+        }
+
+        fn poll(&mut self, within: Duration) -> io::Result<bool> {
+            let until = self.at + u64::try_from(within.as_millis()).unwrap();
+            let comes = self.events.front().is_some_and(|(at, _)| *at <= until);
+            if !comes {
+                self.at = until;
+            }
+            Ok(comes)
+        }
+
+        fn now(&self) -> Instant {
+            self.start + Duration::from_millis(self.at)
+        }
+    }
+
+    /// Each character after so many milliseconds; what came of it, `⏎` for a sent line.
+    fn typed(keys: &[(u64, char)]) -> String {
+        let mut at = 0;
+        let events = keys
+            .iter()
+            .map(|(after, c)| {
+                at += after;
+                let code = if *c == '\n' { KeyCode::Enter } else { KeyCode::Char(*c) };
+                (at, Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+            })
+            .collect();
+        let mut reader = Reader::new(Script { start: Instant::now(), at: 0, events });
+        let mut out = String::new();
+        loop {
+            match reader.next() {
+                Input::Key(KeyEvent { code: KeyCode::Char(c), .. }) => out.push(c),
+                Input::Key(_) => out.push('⏎'),
+                Input::Paste(text) => out.push_str(&text),
+                _ => return out,
+            }
+        }
+    }
+
+    #[test]
+    fn typed_lines_are_sent_and_pasted_ones_are_not() {
+        assert_eq!(typed(&[(100, 'a'), (100, 'b'), (100, '\n'), (100, 'c'), (90, '\n')]), "ab⏎c⏎");
+        assert_eq!(typed(&[(100, 'a'), (0, '\n'), (1, 'b'), (0, '\n'), (0, 'c'), (0, '\n')]), "a\nb\nc\n");
+        assert_eq!(typed(&[(100, 'a'), (0, '\n'), (0, '\n'), (0, 'b'), (500, '\n')]), "a\n\nb⏎");
+        assert_eq!(typed(&[(100, '\n'), (0, 'a')]), "\na");
+        assert_eq!(typed(&[(100, 'h'), (0, 'i'), (0, '\n'), (500, 'x')]), "hi⏎x");
+    }
+
+    #[test]
+    fn releases_and_movements_are_nothing() {
+        let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
+        release.kind = KeyEventKind::Release;
+        let mouse =
+            |kind| Event::Mouse(MouseEvent { kind, column: 0, row: 0, modifiers: KeyModifiers::NONE });
+        let events = [
+            Event::Key(release),
+            mouse(MouseEventKind::Moved),
+            Event::FocusGained,
+            mouse(MouseEventKind::ScrollUp),
+            mouse(MouseEventKind::Down(MouseButton::Left)),
+            Event::Resize(1, 1),
+        ];
+        let events = events.into_iter().map(|event| (0, event)).collect();
+        let mut reader = Reader::new(Script { start: Instant::now(), at: 0, events });
+        assert_eq!(reader.next(), Input::Wheel(-1));
+        assert_eq!(reader.next(), Input::Click);
+        assert_eq!(reader.next(), Input::Resize);
+        assert_eq!(reader.next(), Input::Died("end".to_owned()));
+    }
+}

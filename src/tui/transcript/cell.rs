@@ -1,0 +1,287 @@
+//! One turn as rows: what was asked, what was thought, what was answered, and how it ended.
+
+use ratatui::text::{Line, Span};
+
+use super::flow::{Flow, Kind};
+use super::wrap;
+use crate::chat::Turn;
+use crate::protocol::{Arguments, Finish, Outcome, ToolCall};
+use crate::tui::numbers;
+use crate::tui::theme::Theme;
+use crate::tui::width;
+use crate::units::Seconds;
+
+/// What the screen knows of a turn beside its text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    /// Tokens of the prompt, and how many of them were still in the state.
+    pub(crate) prompt: Option<(usize, usize)>,
+    /// Seconds from the first piece of thinking to the first of the answer, or to the end.
+    pub(crate) thinking_s: Option<f64>,
+    /// Seconds from the question to the end.
+    pub(crate) total_s: Option<f64>,
+    /// The most tokens that were asked for.
+    pub(crate) max_tokens: Option<usize>,
+}
+
+/// How turns are laid out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look<'a> {
+    /// Columns of a row.
+    pub(crate) columns: usize,
+    /// Whether all thinking is shown or hidden; `None` shows it until the answer begins.
+    pub(crate) thinking: Option<bool>,
+    /// The styles.
+    pub(crate) theme: &'a Theme,
+}
+
+/// What the rows of a turn depend on. Text only grows, so its length says whether it changed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Revision {
+    columns: usize,
+    thinking: usize,
+    answer: usize,
+    calls: usize,
+    finished: bool,
+    open: bool,
+}
+
+/// Rows that follow each other, from wherever they are kept.
+#[derive(Clone, Debug)]
+enum Section {
+    User,
+    Thinking,
+    Answer,
+    Own(Vec<Line<'static>>),
+}
+
+/// The rows of one turn, kept until the turn or the look changes.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    /// Whether nothing stands above it.
+    first: bool,
+    revision: Option<Revision>,
+    user: Flow,
+    thinking: Flow,
+    answer: Flow,
+    sections: Vec<Section>,
+    height: usize,
+    open: bool,
+}
+
+impl Cell {
+    pub(super) fn new(first: bool, theme: &Theme) -> Self {
+        let indent = Line::from("  ");
+        let bar = Line::styled("  │ ", theme.dim);
+        Self {
+            first,
+            revision: None,
+            user: Flow::new(Kind::Plain, Line::styled("❯ ", theme.accent), indent.clone()),
+            thinking: Flow::new(Kind::Thinking, bar.clone(), bar),
+            answer: Flow::new(Kind::Markdown, indent.clone(), indent),
+            sections: Vec::new(),
+            height: 0,
+            open: true,
+        }
+    }
+
+    /// Brings the rows up to date and returns how many there are. With `hold`, thinking that is shown stays shown,
+    /// since somebody is reading: folding it would pull the text away under his eyes.
+    pub(super) fn update(&mut self, turn: &Turn, facts: &Facts, look: &Look<'_>, hold: bool) -> usize {
+        let answered = !turn.answer.is_empty() || !turn.tool_calls.is_empty() || !turn.is_running();
+        self.open = match look.thinking {
+            Some(shown) => shown,
+            // What was never followed by an answer is all there is to read.
+            None if turn.is_thinking_unfinished() => true,
+            None => !answered || (hold && self.open && self.revision.is_some()),
+        };
+        let revision = Revision {
+            columns: look.columns,
+            thinking: turn.thinking.len(),
+            answer: turn.answer.len(),
+            calls: turn.tool_calls.len(),
+            finished: !turn.is_running(),
+            open: self.open,
+        };
+        if self.revision != Some(revision) {
+            self.revision = Some(revision);
+            self.lay_out(turn, facts, look);
+        }
+        self.height
+    }
+
+    fn lay_out(&mut self, turn: &Turn, facts: &Facts, look: &Look<'_>) {
+        let Look { columns, theme, .. } = *look;
+        let mut sections = Vec::with_capacity(8);
+        if !self.first {
+            sections.push(Section::Own(vec![Line::default()]));
+        }
+        self.user.update(&turn.user, columns, theme);
+        sections.push(Section::User);
+        if !turn.thinking.is_empty() {
+            sections.push(Section::Own(vec![
+                Line::default(),
+                thinking_title(turn, facts, self.open, columns, theme),
+            ]));
+            if self.open {
+                self.thinking.update(turn.thinking.trim_end(), columns, theme);
+                sections.push(Section::Thinking);
+            }
+        }
+        self.answer.update(&turn.answer, columns, theme);
+        if self.answer.len() > 0 {
+            sections.push(Section::Own(vec![Line::default()]));
+            sections.push(Section::Answer);
+        }
+        let mut own = Vec::new();
+        for call in &turn.tool_calls {
+            own.push(Line::default());
+            let spans = [("The model tried to call ".to_owned(), theme.dim), (spelled(call), theme.code)];
+            wrap::styled(&spans, columns, &Line::from("  "), &Line::from("    "), &mut own);
+        }
+        if let Some(outcome) = &turn.outcome {
+            ending(turn, outcome, facts, look, &mut own);
+        }
+        sections.push(Section::Own(own));
+        self.sections = sections;
+        self.height = self.sections.iter().map(|section| self.len(section)).sum();
+    }
+
+    fn len(&self, section: &Section) -> usize {
+        match section {
+            Section::User => self.user.len(),
+            Section::Thinking => self.thinking.len(),
+            Section::Answer => self.answer.len(),
+            Section::Own(rows) => rows.len(),
+        }
+    }
+
+    /// Rows as of the last update.
+    pub(super) const fn height(&self) -> usize {
+        self.height
+    }
+
+    /// One row.
+    pub(super) fn row(&self, number: usize) -> Option<&Line<'static>> {
+        let mut number = number;
+        for section in &self.sections {
+            let len = self.len(section);
+            if number < len {
+                return match section {
+                    Section::User => self.user.row(number),
+                    Section::Thinking => self.thinking.row(number),
+                    Section::Answer => self.answer.row(number),
+                    Section::Own(rows) => rows.get(number),
+                };
+            }
+            number -= len;
+        }
+        None
+    }
+}
+
+fn thinking_title(turn: &Turn, facts: &Facts, open: bool, columns: usize, theme: &Theme) -> Line<'static> {
+    let mut title = String::from(if open { "  ▾ " } else { "  ▸ " });
+    let running = turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty();
+    if running {
+        title.push_str("thinking");
+    } else {
+        title.push_str("thought");
+        if let Some(seconds) = facts.thinking_s {
+            title.push_str(&format!(" for {}", Seconds(seconds)));
+        }
+        let words = turn.thinking.split_whitespace().count();
+        title.push_str(&format!(", {}", numbers::counted(words as u64, "word")));
+    }
+    Line::styled(width::ellipsis(&title, columns), theme.dim)
+}
+
+/// `name(argument=value, …)`.
+fn spelled(call: &ToolCall) -> String {
+    let arguments = match &call.arguments {
+        Arguments::Object(map) => {
+            map.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+        }
+        Arguments::Raw(text) => text.clone(),
+    };
+    width::clean_line(&format!("{}({arguments})", call.name))
+}
+
+/// How the turn ended: what is missing, what went wrong, what it took.
+fn ending(turn: &Turn, outcome: &Outcome, facts: &Facts, look: &Look<'_>, out: &mut Vec<Line<'static>>) {
+    let Look { columns, theme, .. } = *look;
+    let indent = Line::from("  ");
+    let say = |text: &str, style, out: &mut Vec<Line<'static>>| {
+        for line in width::clean(text).lines() {
+            wrap::styled(&[(line.to_owned(), style)], columns, &indent, &indent, out);
+        }
+    };
+    if turn.is_thinking_unfinished() {
+        out.push(Line::default());
+        say("The thinking was not finished; no answer came.", theme.dim, out);
+    } else if turn.answer.trim().is_empty() && turn.tool_calls.is_empty() && outcome.finish == Finish::Stop {
+        out.push(Line::default());
+        say("The model gave an empty answer.", theme.dim, out);
+    }
+    if let Some(error) = &outcome.error {
+        out.push(Line::default());
+        say(&format!("✗ {}", error.title), theme.error, out);
+        say(&error.detail, theme.text, out);
+        say(&error.hint, theme.dim, out);
+    }
+    out.push(Line::default());
+    let (mark, style) = match outcome.finish {
+        Finish::Stop => ("✓ ", theme.good),
+        Finish::Length | Finish::Cancelled => ("■ ", theme.warn),
+        Finish::Error => ("✗ ", theme.error),
+    };
+    // Broken between its parts: a number apart from its unit is hard to read.
+    for (number, row) in packed(summary(outcome, facts), columns.saturating_sub(4)).into_iter().enumerate() {
+        let mark = if number == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
+        let first = Line::from(vec![Span::raw("  "), mark]);
+        wrap::styled(&[(row, theme.dim)], columns, &first, &Line::from("    "), out);
+    }
+}
+
+/// Parts with dots between them, as many on a row as fit.
+fn packed(parts: Vec<String>, columns: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for part in parts {
+        match rows.last_mut() {
+            Some(row) if width::of(row) + 3 + width::of(&part) <= columns => {
+                row.push_str(" · ");
+                row.push_str(&part);
+            }
+            _ => rows.push(part),
+        }
+    }
+    rows
+}
+
+fn summary(outcome: &Outcome, facts: &Facts) -> Vec<String> {
+    let mut parts = vec![match outcome.finish {
+        Finish::Stop => "done".to_owned(),
+        Finish::Length => facts.max_tokens.filter(|limit| outcome.ids.len() >= *limit).map_or_else(
+            || "the context is full".to_owned(),
+            |limit| format!("reached the limit of {}", numbers::counted(limit as u64, "token")),
+        ),
+        Finish::Cancelled => "stopped by you".to_owned(),
+        Finish::Error => "failed".to_owned(),
+    }];
+    if let Some((prompt, reused)) = facts.prompt {
+        let reused =
+            if reused > 0 { format!(" ({} reused)", numbers::grouped(reused as u64)) } else { String::new() };
+        parts.push(format!("{} in{reused}", numbers::counted(prompt as u64, "token")));
+    }
+    parts.push(format!("{} out", numbers::grouped(outcome.ids.len() as u64)));
+    if let Some(seconds) = outcome.first_token_s {
+        parts.push(format!("first token {}", Seconds(seconds)));
+    }
+    if let Some(seconds) = facts.total_s {
+        parts.push(Seconds(seconds).to_string());
+    }
+    if let Some(rate) = numbers::decode_rate(outcome) {
+        parts.push(numbers::speed(rate));
+    }
+    parts
+}

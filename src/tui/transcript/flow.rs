@@ -1,0 +1,134 @@
+//! Text that grows at its end, laid out so that growing costs only what is still open.
+//!
+//! A block of markdown is final once the first line of another one after it is ended, and a line of plain text once it is ended: these
+//! are laid out once, kept, and never touched again. What is open at the end is laid out anew as it grows.
+
+use ratatui::text::Line;
+
+use super::{markdown, wrap};
+use crate::tui::theme::Theme;
+use crate::tui::width::Cleaner;
+
+/// How a text is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// As markdown.
+    Markdown,
+    /// Line by line, in the style of thinking.
+    Thinking,
+    /// Line by line, in the style of text.
+    Plain,
+}
+
+/// One text and its rows.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    kind: Kind,
+    first: Line<'static>,
+    rest: Line<'static>,
+    cleaner: Cleaner,
+    /// Bytes of the raw text that were taken in.
+    taken: usize,
+    text: String,
+    columns: usize,
+    /// Bytes of `text` that `settled` shows.
+    settled_bytes: usize,
+    settled: Vec<Line<'static>>,
+    open: Vec<Line<'static>>,
+}
+
+impl Flow {
+    /// An empty one whose first row begins with `first` and whose others begin with `rest`.
+    pub(super) fn new(kind: Kind, first: Line<'static>, rest: Line<'static>) -> Self {
+        Self {
+            kind,
+            first,
+            rest,
+            cleaner: Cleaner::default(),
+            taken: 0,
+            text: String::new(),
+            columns: 0,
+            settled_bytes: 0,
+            settled: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Takes in what `raw` has gained since the last call, and lays it out at `columns`. `raw` only ever grows.
+    pub(super) fn update(&mut self, raw: &str, columns: usize, theme: &Theme) {
+        let grown = raw.len() > self.taken;
+        if grown {
+            self.cleaner.push(raw.get(self.taken..).unwrap_or_default(), &mut self.text);
+            self.taken = raw.len();
+        }
+        if columns != self.columns {
+            self.columns = columns;
+            self.settled_bytes = 0;
+            self.settled.clear();
+        } else if !grown {
+            return;
+        }
+        self.open.clear();
+        match self.kind {
+            Kind::Markdown => self.lay_out_blocks(theme),
+            Kind::Thinking | Kind::Plain => self.lay_out_lines(theme),
+        }
+    }
+
+    fn lay_out_blocks(&mut self, theme: &Theme) {
+        let tail = self.text.get(self.settled_bytes..).unwrap_or_default();
+        let mut blocks = markdown::blocks(tail, self.columns, &self.rest, theme);
+        // What a line is can change until it is ended: only a block with an ended first line has begun for good.
+        let ended = tail.rfind('\n').unwrap_or(0);
+        let open = blocks.iter().rposition(|block| block.source < ended).unwrap_or(0);
+        let open = blocks.split_off(open.min(blocks.len()));
+        for block in blocks {
+            push_block(&mut self.settled, false, block.rows);
+        }
+        self.settled_bytes += open.first().map_or(0, |block| block.source);
+        for block in open {
+            push_block(&mut self.open, !self.settled.is_empty(), block.rows);
+        }
+    }
+
+    fn lay_out_lines(&mut self, theme: &Theme) {
+        let style = if self.kind == Kind::Thinking { theme.thinking } else { theme.text };
+        let lay_out = |line: &str, first: bool, out: &mut Vec<Line<'static>>| {
+            let first = if first { &self.first } else { &self.rest };
+            wrap::styled(&[(line.to_owned(), style)], self.columns, first, &self.rest, out);
+        };
+        let tail = self.text.get(self.settled_bytes..).unwrap_or_default();
+        let ended = tail.rfind('\n').map_or(0, |at| at + 1);
+        let (done, open) = tail.split_at(ended);
+        for line in done.split_terminator('\n') {
+            let first = self.settled.is_empty();
+            lay_out(line, first, &mut self.settled);
+        }
+        self.settled_bytes += ended;
+        if !open.is_empty() {
+            let first = self.settled.is_empty();
+            lay_out(open, first, &mut self.open);
+        }
+    }
+
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.settled.len() + self.open.len()
+    }
+
+    /// One row.
+    pub(super) fn row(&self, number: usize) -> Option<&Line<'static>> {
+        self.settled.get(number).or_else(|| self.open.get(number.checked_sub(self.settled.len())?))
+    }
+}
+
+/// Appends the rows of a block, after a blank one where something comes before it.
+fn push_block(rows: &mut Vec<Line<'static>>, follows: bool, block: Vec<Line<'static>>) {
+    if block.is_empty() {
+        return;
+    }
+    if follows || !rows.is_empty() {
+        rows.push(Line::default());
+    }
+    rows.extend(block);
+}

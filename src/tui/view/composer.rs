@@ -1,0 +1,62 @@
+//! The draft, and where its caret is.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+use super::header::{DEMONSTRATION, DEMONSTRATION_SHORT};
+use crate::tui::app::App;
+use crate::tui::width;
+
+const MARK: &str = "❯ ";
+const MARK_WIDTH: u16 = 2;
+
+/// Columns that the draft is wrapped to.
+pub(super) fn columns(screen: Rect) -> usize {
+    usize::from(screen.width.saturating_sub(MARK_WIDTH + 1))
+}
+
+/// Draws the composer and returns where the terminal's cursor belongs.
+pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let theme = &app.theme;
+    let mut text = Rect { x: area.x.saturating_add(1), width: area.width.saturating_sub(1), ..area };
+    // The least height that is not a single row has its rules: see the layout.
+    if area.height >= 3 && app.composer.rows().len() < usize::from(area.height) {
+        let rule = Line::styled("─".repeat(usize::from(area.width)), theme.dim);
+        width::draw(buffer, area.x, area.y, area.width, &rule);
+        width::draw(buffer, area.x, area.bottom() - 1, area.width, &rule);
+        text.y += 1;
+        text.height -= 2;
+    }
+    if text.is_empty() {
+        return None;
+    }
+    let (row, column) = app.composer.caret_cell();
+    let height = usize::from(text.height);
+    let first = (row + 1).saturating_sub(height);
+    for (y, (number, content)) in (text.top()..text.bottom()).zip(app.composer.rows().enumerate().skip(first))
+    {
+        let mark = if number == 0 { MARK } else { "  " };
+        let line = Line::from(vec![Span::styled(mark, theme.accent), Span::styled(content, theme.text)]);
+        width::draw(buffer, text.x, y, text.width, &line);
+    }
+    if app.composer.text().is_empty() {
+        let room = usize::from(text.width.saturating_sub(MARK_WIDTH));
+        let placeholder = placeholder(app, room);
+        width::draw(buffer, text.x + MARK_WIDTH, text.y, text.width, &Line::styled(placeholder, theme.dim));
+    }
+    let x = text.x.saturating_add(MARK_WIDTH).saturating_add(u16::try_from(column).unwrap_or(u16::MAX));
+    let y = text.y.saturating_add(u16::try_from(row - first).unwrap_or(u16::MAX));
+    Some(Position { x: x.min(area.right().saturating_sub(1)), y: y.min(area.bottom().saturating_sub(1)) })
+}
+
+fn placeholder(app: &App, room: usize) -> String {
+    let plain = format!("Write to {}", width::clean_line(&app.options.model_label));
+    let demonstrations = [DEMONSTRATION, DEMONSTRATION_SHORT];
+    let explained =
+        demonstrations.iter().filter(|_| app.options.demo).map(|text| format!("{plain} ({text})"));
+    explained
+        .into_iter()
+        .find(|text| width::of(text) <= room)
+        .unwrap_or_else(|| width::ellipsis(&plain, room))
+}

@@ -1,0 +1,51 @@
+//! The last line: the keys that matter now, from the keymap, or what there is to tell.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::tui::app::App;
+use crate::tui::keymap::{self, Context};
+use crate::tui::width;
+
+pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
+    let theme = &app.theme;
+    let room = usize::from(area.width.saturating_sub(1));
+    let line = match &app.notice {
+        Some(notice) => {
+            Line::styled(format!(" {}", width::ellipsis(&width::clean_line(&notice.text), room)), theme.warn)
+        }
+        None => hints(app, room),
+    };
+    width::draw(buffer, area.x, area.y, area.width, &line);
+}
+
+fn hints(app: &App, room: usize) -> Line<'static> {
+    let contexts = app.contexts();
+    let in_help = contexts.contains(&Context::Help);
+    let mut line = Line::from(" ");
+    let mut used = 0;
+    for binding in keymap::TABLE {
+        let Some(hint) = binding.footer else { continue };
+        let applies = contexts.contains(&binding.context) || (binding.context == Context::Always && !in_help);
+        // While a turn runs Enter does not send, and Ctrl-C does what Esc does.
+        let idle_only = matches!(binding.action, keymap::Action::Send | keymap::Action::Interrupt);
+        if !applies || (idle_only && app.running.is_some()) {
+            continue;
+        }
+        let columns = width::of(binding.label) + 1 + width::of(hint) + if used > 0 { 3 } else { 0 };
+        if used + columns > room {
+            continue;
+        }
+        if used > 0 {
+            line.push_span(Span::styled(" · ", app.theme.dim));
+        }
+        line.push_span(Span::styled(binding.label, app.theme.text));
+        line.push_span(Span::styled(format!(" {hint}"), app.theme.dim));
+        used += columns;
+    }
+    line
+}

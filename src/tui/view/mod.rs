@@ -1,0 +1,77 @@
+//! The screen as a function of the state: one file for each region.
+//!
+//! [`prepare`] lays out what the size of the screen decides (wrapped rows, the viewport); [`draw`] only reads.
+
+mod alert;
+mod composer;
+mod conversation;
+mod footer;
+mod gauge;
+mod header;
+mod help;
+mod layout;
+mod loading;
+mod popup;
+mod stats;
+mod status;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use self::layout::Areas;
+use super::app::{App, Engine};
+use super::transcript::Look;
+use super::width;
+
+/// Rows are no longer than a person reads well.
+const READABLE: u16 = 120;
+
+/// Lays out what is shown on a screen of this size.
+pub(crate) fn prepare(app: &mut App, screen: Rect) {
+    app.columns = screen.width;
+    // The height of the composer depends on its wrapped rows, which depend on its width alone.
+    app.composer.wrap(composer::columns(screen));
+    let Some(areas) = Areas::of(app, screen) else { return };
+    if let Some(top) = app.help {
+        app.help = Some(top.min(help::last(app, areas.above_footer(screen))));
+    }
+    let App { scrollback, transcript, facts, theme, show_thinking, .. } = app;
+    let look = Look { columns: usize::from(areas.text().width), thinking: *show_thinking, theme };
+    scrollback.prepare(transcript.turns(), facts, &look, usize::from(areas.conversation.height));
+}
+
+/// Draws the screen.
+pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
+    let screen = frame.area();
+    let Some(areas) = Areas::of(app, screen) else {
+        let buffer = frame.buffer_mut();
+        width::draw(buffer, screen.x, screen.y, screen.width, &Line::styled("too small", app.theme.dim));
+        return;
+    };
+    let buffer = frame.buffer_mut();
+    header::draw(app, areas.header, buffer);
+    if app.transcript.turns().is_empty() {
+        match app.engine {
+            Engine::Loading => loading::draw(app, areas.conversation, buffer),
+            _ => loading::draw_welcome(app, areas.conversation, buffer),
+        }
+    } else {
+        conversation::draw(app, &areas, buffer);
+    }
+    if let Some(area) = areas.stats {
+        stats::draw(app, area, buffer);
+    }
+    alert::draw(app, areas.alert, buffer);
+    status::draw(app, areas.status, areas.footer.is_empty(), buffer);
+    let caret = composer::draw(app, areas.composer, buffer);
+    footer::draw(app, areas.footer, buffer);
+    if app.help.is_some() {
+        help::draw(app, areas.above_footer(screen), buffer);
+        return;
+    }
+    popup::draw(app, &areas, buffer);
+    if let Some(caret) = caret {
+        frame.set_cursor_position(caret);
+    }
+}

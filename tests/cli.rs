@@ -1,0 +1,12 @@
+//! The program itself, as a script runs it.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
+
+#[path = "cli/contract.rs"]
+mod contract;
+#[path = "cli/refusals.rs"]
+mod refusals;
+#[path = "cli/stopping.rs"]
+mod stopping;
+#[path = "cli/support.rs"]
+mod support;

@@ -1,0 +1,161 @@
+//! What is refused: with which exit code, and naming what.
+
+use std::fs::{self, OpenOptions};
+
+use crate::support::{User, copy_of_nano, object, stderr, stdout};
+
+/// Runs, and holds exit code and message against what they should be. Nothing may have panicked.
+fn refused(user: &User, arguments: &str, code: i32, names: &str) {
+    let output = user.run(arguments);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{arguments}: {message}");
+    assert!(message.contains(names), "{arguments}: {message}");
+    assert!(!message.contains("panicked"), "{arguments}: {message}");
+    assert_eq!(stdout(&output), "", "{arguments}");
+}
+
+#[test]
+fn bad_usage_is_refused_before_anything_is_loaded() {
+    let user = User::new();
+    fs::write(user.path("no-json"), "[{").unwrap();
+    fs::write(user.path("no-text"), b"\xff\xfe").unwrap();
+    fs::write(user.path("no-messages"), r#"[{"role": "wizard", "content": "x"}]"#).unwrap();
+    let file = |name: &str| user.path(name).display().to_string();
+    for (arguments, names) in [
+        (String::new(), "--prompt <TEXT>"),
+        ("--prompt a --ids 1".to_owned(), "cannot be used with"),
+        ("--ids 1 --raw".to_owned(), "cannot be used with"),
+        ("--prompt a --max-tokens abc".to_owned(), "abc"),
+        ("--prompt a --max-tokens -3".to_owned(), "-3"),
+        ("--prompt a --seed 1.5".to_owned(), "1.5"),
+        ("--prompt a --prefill-chunk 0".to_owned(), "at least one token"),
+        ("--prompt a --memory nan".to_owned(), "memory = \"nan\" (from --memory)"),
+        ("--prompt a --memory -5GiB".to_owned(), "memory = \"-5GiB\" (from --memory)"),
+        ("--prompt a --threads 0".to_owned(), "threads = \"0\" (from --threads)"),
+        ("--prompt a --threads 100000".to_owned(), "between 1 and 1024"),
+        ("--prompt a --temperature nan".to_owned(), "temperature = \"nan\" (from --temperature)"),
+        ("--prompt a --temperature -1".to_owned(), "temperature = \"-1\" (from --temperature)"),
+        ("--prompt a --top-p 0".to_owned(), "top_p = \"0\" (from --top-p)"),
+        ("--prompt a --top-p 1.1".to_owned(), "above 0 and at most 1"),
+        ("--prompt a --think hard".to_owned(), "thinking = \"hard\" (from --think)"),
+        ("--ids 1,two,3".to_owned(), "`two`, item 2"),
+        ("--ids 5,-1".to_owned(), "`-1`, item 2"),
+        ("--ids 5,2304".to_owned(), "token 2 of the prompt is 2304, and ids end at 2303"),
+        (format!("--prompt-file {}", file("none")), "none"),
+        (format!("--prompt-file {}", file("no-text")), "is not UTF-8 from byte 0 on"),
+        (format!("--messages {}", file("no-json")), "no-json"),
+        (format!("--messages {}", file("no-messages")), "wizard"),
+        (format!("--prompt a --logits {}", file("none/logits")), "none/logits"),
+        ("--prompt a --colour".to_owned(), "--colour"),
+    ] {
+        refused(&user, &arguments, 2, names);
+    }
+    let too_long = vec!["300"; 4096].join(",");
+    refused(
+        &user,
+        &format!("--ids {too_long}"),
+        2,
+        "the prompt has 4096 tokens, and the model's context 4096",
+    );
+}
+
+#[test]
+fn bad_settings_name_their_place() {
+    let user = User::new();
+    let output = user.on_nano("--prompt a").env("DORMOUSE_MEMORY", "lots").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("memory = \"lots\" (from DORMOUSE_MEMORY)"), "{}", stderr(&output));
+
+    let output = user.on_nano("--prompt a").env("DORMOUSE_CPU", "quantum").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("quantum"), "{}", stderr(&output));
+
+    fs::create_dir_all(user.path("config/dormouse")).unwrap();
+    let config = user.path("config/dormouse/config.toml");
+    fs::write(&config, "# mine\nmemmory = \"1GiB\"\n").unwrap();
+    refused(&user, "--prompt a", 2, "config.toml, line 2: unknown field `memmory`");
+    fs::write(&config, "\ntop_p = 7\n").unwrap();
+    refused(&user, "--prompt a", 2, "config.toml, line 2): top-p must be");
+}
+
+#[test]
+fn a_model_that_is_not_there_or_damaged_is_refused() {
+    let user = User::new();
+    let run = |model: &std::path::Path| {
+        let output = user.command("run --prompt a --json --model").arg(model).output().unwrap();
+        let report = object(&output);
+        assert_eq!(output.status.code(), Some(3), "{report}");
+        assert_eq!(report["finish"], "error");
+        assert_eq!(report["ids"], serde_json::json!([]));
+        let detail = report["error"]["detail"].as_str().unwrap().to_owned();
+        assert!(stderr(&output).contains(&detail));
+        assert!(report["error"]["title"].is_string() && report["error"]["hint"].is_string());
+        detail
+    };
+    assert!(run(&user.path("nowhere")).contains("nowhere"));
+    let model = copy_of_nano();
+    let shard = "model-00002-of-00004.safetensors";
+    OpenOptions::new().write(true).open(model.path().join(shard)).unwrap().set_len(100_000).unwrap();
+    assert!(run(model.path()).contains(shard));
+    fs::remove_file(model.path().join("tiktoken.model")).unwrap();
+    fs::copy(crate::support::nano().join(shard), model.path().join(shard)).unwrap();
+    assert!(run(model.path()).contains("tiktoken.model"));
+}
+
+#[test]
+fn memory_that_does_not_do_is_refused_with_the_numbers() {
+    let user = User::new();
+    refused(&user, "--prompt a --memory 1MiB", 4, "the budget is 1.00 MiB");
+    refused(&user, "--prompt a --memory 900TiB", 4, "asked for 900 TiB, the machine has");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_written_is_refused_with_a_way_out() {
+    let user = User::new();
+    fs::write(user.path("data"), b"not a folder").unwrap();
+    let output = user.command("run --prompt a").output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let message = stderr(&output);
+    assert!(message.contains("cannot create") && message.contains("DORMOUSE_HOME"), "{message}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let user = User::new();
+    for arguments in ["--prompt Hello! --seed 1", "--prompt Hello! --seed 1 --json"] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = user.on_nano(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(4));
+        assert!(stderr(&output).contains("Cannot write"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn numbers_that_are_none_are_an_invalid_run() {
+    let user = User::new();
+    let model = copy_of_nano();
+    poison(&model.path().join("model-00004-of-00004.safetensors"), "language_model.lm_head.weight");
+    let output = user.command("run --prompt a --json --model").arg(model.path()).output().unwrap();
+    let report = object(&output);
+    assert_eq!(output.status.code(), Some(5), "{report}");
+    assert!(report["error"]["detail"].as_str().unwrap().contains("layer"), "{report}");
+    assert_eq!(report["ids"], serde_json::json!([]));
+}
+
+/// Makes the first element of a bf16 tensor no number.
+fn poison(shard: &std::path::Path, tensor: &str) {
+    let mut bytes = fs::read(shard).unwrap();
+    let (header, metadata) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    let at = 8 + header + metadata.info(tensor).unwrap().data_offsets.0;
+    bytes[at..at + 2].copy_from_slice(&0x7fc0_u16.to_le_bytes());
+    fs::write(shard, bytes).unwrap();
+}
+
+#[test]
+fn the_chat_needs_a_terminal_and_says_what_to_use_instead() {
+    let user = User::new();
+    let output = user.command("").stdin(std::process::Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("dormouse run"), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "");
+}

@@ -1,0 +1,10 @@
+//! The engine in this process, on the small model: what a turn gives, what it keeps, and how it fails.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what fails here fails a test")]
+
+#[path = "engine/driver.rs"]
+mod driver;
+#[path = "engine/failures.rs"]
+mod failures;
+#[path = "engine/turns.rs"]
+mod turns;

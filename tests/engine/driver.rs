@@ -1,0 +1,141 @@
+//! An engine under test, and what comes of a turn.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dormouse::engine;
+use dormouse::protocol::{
+    CancelFlag, Command, EngineLink, Event, ModelFacts, Outcome, Part, Prompt, Sampling, Settings, TurnId,
+    TurnRequest, UserError,
+};
+
+/// Far longer than anything here takes, and short enough to notice a hang.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The small model as it lies in the repository.
+pub(crate) fn nano() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano")
+}
+
+/// A copy of the small model that a test may damage.
+pub(crate) fn copy_of_nano() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(nano()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+    }
+    dir
+}
+
+/// All that a turn sent.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) prompt: Vec<u32>,
+    pub(crate) reused: usize,
+    pub(crate) logits: Vec<Vec<u32>>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) outcome: Outcome,
+}
+
+impl Turn {
+    /// The answer's text.
+    pub(crate) fn text(&self) -> String {
+        let answers = self.parts.iter().filter_map(|part| match part {
+            Part::Answer(text) => Some(text.as_str()),
+            Part::Thinking(_) | Part::ToolCall(_) => None,
+        });
+        answers.collect()
+    }
+}
+
+/// A link to an engine, with a name for the next turn.
+pub(crate) struct Driver {
+    pub(crate) link: EngineLink,
+    turn: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(link: EngineLink) -> Self {
+        Self { link, turn: 0 }
+    }
+
+    /// An engine with the small model.
+    pub(crate) fn ready() -> Self {
+        let driver = Self::new(engine::spawn().unwrap());
+        driver.load(&nano(), 2).unwrap();
+        driver
+    }
+
+    pub(crate) fn send(&self, command: Command) {
+        self.link.commands.send(command).unwrap();
+    }
+
+    pub(crate) fn event(&self) -> Event {
+        self.link.events.recv_timeout(PATIENCE).expect("the engine says something")
+    }
+
+    pub(crate) fn load(&self, model: &Path, threads: usize) -> Result<ModelFacts, UserError> {
+        self.send(Command::Load(Settings { model: model.to_owned(), memory: None, threads: Some(threads) }));
+        loop {
+            match self.event() {
+                Event::Ready(facts) => return Ok(*facts),
+                Event::Failed(error) => return Err(error),
+                Event::Loading { done, total } => assert!(done <= total),
+                other => panic!("{other:?} while loading"),
+            }
+        }
+    }
+
+    /// A greedy turn over ids, with logits.
+    pub(crate) fn request(&mut self, ids: &[u32], max_tokens: usize) -> TurnRequest {
+        self.turn += 1;
+        TurnRequest {
+            turn: TurnId(self.turn),
+            prompt: Prompt::Ids(ids.to_vec()),
+            sampling: Sampling { temperature: Some(0.0), top_p: None, seed: None },
+            max_tokens: Some(max_tokens),
+            prefill_chunk: None,
+            logits: true,
+            cancel: CancelFlag::default(),
+        }
+    }
+
+    pub(crate) fn greedy(&mut self, ids: &[u32], max_tokens: usize) -> Turn {
+        let request = self.request(ids, max_tokens);
+        self.run(request)
+    }
+
+    pub(crate) fn run(&mut self, request: TurnRequest) -> Turn {
+        let id = request.turn;
+        self.send(Command::Generate(Box::new(request)));
+        self.collect(id, |_| {})
+    }
+
+    /// Collects what the running turn sends, and shows each event to `watch` first.
+    pub(crate) fn collect(&self, id: TurnId, mut watch: impl FnMut(&Event)) -> Turn {
+        let (mut prompt, mut reused, mut logits, mut parts) = (Vec::new(), 0, Vec::new(), Vec::new());
+        loop {
+            let event = self.event();
+            watch(&event);
+            match event {
+                Event::Prompt { turn, ids, reused: count } => {
+                    assert_eq!(turn, id);
+                    (prompt, reused) = (ids, count);
+                }
+                Event::Logits { turn, values } => {
+                    assert_eq!(turn, id);
+                    logits.push(values.into_iter().map(f32::to_bits).collect());
+                }
+                Event::Delta { turn, part } => {
+                    assert_eq!(turn, id);
+                    parts.push(part);
+                }
+                Event::Finished { turn, outcome } => {
+                    assert_eq!(turn, id);
+                    return Turn { prompt, reused, logits, parts, outcome: *outcome };
+                }
+                other => panic!("{other:?} in a turn"),
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The screen in a real pseudo-terminal.
+
+mod scripted;
+
+use dormouse::tui::{Exit, Options, run};
+
+/// Not a test: the process that the tests with a scripted engine put into their terminal.
+#[test]
+#[ignore = "the program under test of the others"]
+fn scripted_child() {
+    let Ok(scene) = std::env::var("DORMOUSE_SCENE") else { return };
+    let options = Options {
+        model_label: "nano".to_owned(),
+        demo: true,
+        suggestions: vec!["What is a dormouse?".to_owned()],
+        ..Options::default()
+    };
+    let exit = run(options, scripted::spawn(&scene)).unwrap();
+    println!("left: {exit:?}");
+    if let Exit::Signal(number) = exit {
+        std::process::exit(128 + number);
+    }
+}
