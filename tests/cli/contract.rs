@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{User, nano, object, stderr, stdout};
+use crate::nano::nano;
+use crate::support::{User, object, stderr, stdout};
 
 #[test]
 fn the_object_has_the_fields_of_the_contract() {

@@ -10,7 +10,8 @@ use dormouse::engine;
 use dormouse::model::Observer;
 use dormouse::protocol::{CancelFlag, Command, Event, ExitCode, Finish, Phase, Settings};
 
-use crate::driver::{Driver, copy_of_nano, nano};
+use crate::driver::Driver;
+use crate::nano::{copy_of_nano, nano};
 
 fn long_prompt() -> Vec<u32> {
     (0..3000).map(|i| 300 + i % 200).collect()

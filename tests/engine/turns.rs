@@ -11,7 +11,8 @@ use dormouse::protocol::{
 };
 use serde::Deserialize;
 
-use crate::driver::{Driver, Turn, copy_of_nano, nano};
+use crate::driver::{Driver, Turn};
+use crate::nano::{copy_of_nano, nano};
 
 #[derive(Deserialize)]
 struct Golden {
