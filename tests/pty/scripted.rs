@@ -157,7 +157,7 @@ impl Engine {
             self.say(Event::Delta { turn, part });
         };
         let answer = if text.contains("long") {
-            (1..=300).map(|line| format!("line {line} of many")).collect::<Vec<_>>().join("\n")
+            (1..=150).map(|line| format!("line {line} of many")).collect::<Vec<_>>().join("\n")
         } else if text.contains("hostile") {
             "before \u{1b}]52;c;aGVsbG8=\u{7}\u{1b}[31m\u{1b}]0;owned\u{7}after \u{9b}2J&#27;[2Jend"
                 .to_owned()

@@ -34,6 +34,9 @@ fn markdown_is_shown_as_it_streams() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // Each frame is one update of what changed: nothing is cleared in between.
+    assert_eq!(chat.count("\x1b[2J"), 1);
+    assert_eq!(chat.count("\x1b[?2026h"), chat.count("\x1b[?2026l"));
     quit(chat);
 }
 
@@ -79,7 +82,7 @@ fn reading_back_is_not_disturbed_by_what_streams() {
     let still = chat.text().lines().nth(2).unwrap_or_default().to_owned();
     assert_eq!(still, first);
     chat.keys("\x1b[1;5F");
-    chat.wait_for("line 300 of many");
+    chat.wait_for("line 150 of many");
     chat.wait_without("below");
     quit(chat);
 }
@@ -128,6 +131,32 @@ fn hostile_text_does_not_act_on_the_terminal() {
     assert!(text.contains("before after") && text.contains("end"), "{text}");
     assert_eq!((chat.count("]52;"), chat.count("owned"), chat.count("\x1b[31m")), (0, 0, 0));
     assert!(!chat.raw().windows(2).any(|pair| pair == [0xc2, 0x9b]));
+    quit(chat);
+}
+
+#[test]
+fn the_cursor_is_where_the_next_character_goes() {
+    let mut chat = start(80, 24);
+    chat.keys("漢字，e\u{301}x");
+    chat.wait_for("❯ 漢字，");
+    chat.settle(Duration::from_millis(100));
+    assert_eq!(chat.screen().cursor_position(), (21, 11));
+    chat.keys("\x1b[D\x7f\x1b[D");
+    chat.wait_for("，x");
+    chat.settle(Duration::from_millis(100));
+    assert_eq!(chat.screen().cursor_position(), (21, 7));
+    assert!(!chat.screen().hide_cursor());
+    chat.keys("\x15\x0b");
+    quit(chat);
+}
+
+#[test]
+fn nothing_is_drawn_while_nothing_happens() {
+    let mut chat = start(80, 24);
+    chat.settle(Duration::from_millis(400));
+    let before = chat.raw().len();
+    chat.settle(Duration::from_millis(1500));
+    assert_eq!(chat.raw().len(), before);
     quit(chat);
 }
 

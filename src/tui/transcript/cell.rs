@@ -72,11 +72,12 @@ pub(super) struct Cell {
 impl Cell {
     pub(super) fn new(first: bool, theme: &Theme) -> Self {
         let indent = Line::from("  ");
-        let bar = Line::styled("  │ ", theme.dim);
+        // Styled spans, not styled lines: what follows them has a style of its own.
+        let bar = Line::from(Span::styled("  │ ", theme.dim));
         Self {
             first,
             revision: None,
-            user: Flow::new(Kind::Plain, Line::styled("❯ ", theme.accent), indent.clone()),
+            user: Flow::new(Kind::Plain, Line::from(Span::styled("❯ ", theme.accent)), indent.clone()),
             thinking: Flow::new(Kind::Thinking, bar.clone(), bar),
             answer: Flow::new(Kind::Markdown, indent.clone(), indent),
             sections: Vec::new(),
