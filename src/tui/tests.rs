@@ -7,6 +7,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::fmt::Write;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::app::{App, Effect, Msg};
@@ -229,7 +230,7 @@ fn frame_styles(buffer: &Buffer) -> String {
             let colour = style.fg.filter(|fg| *fg != ratatui::style::Color::Reset);
             if colour.is_some() || !style.add_modifier.is_empty() {
                 let colour = colour.map_or(String::new(), |fg| format!(" {fg}"));
-                out.push_str(&format!("{y:2}{colour} {:?}: {}\n", style.add_modifier, text.trim()));
+                writeln!(out, "{y:2}{colour} {:?}: {}", style.add_modifier, text.trim()).unwrap();
             }
         }
     }
@@ -557,8 +558,8 @@ fn hostile_text_never_reaches_a_cell() {
 fn a_very_long_answer_is_laid_out() {
     let mut bench = Bench::ready();
     bench.send("count");
-    let lines: String = (0..70_000).map(|line| format!("- {line}\n")).collect();
-    bench.say(1, Part::Answer(lines));
+    let lines: Vec<String> = (0..70_000).map(|line| format!("- {line}")).collect();
+    bench.say(1, Part::Answer(lines.join("\n")));
     bench.finish(1, outcome(Finish::Stop));
     assert!(bench.text((80, 24)).contains("• 69999"));
     bench.key(KeyCode::Home, KeyModifiers::CONTROL);

@@ -120,6 +120,7 @@ enum State {
 
 impl Cleaner {
     /// Appends what may be shown of `raw` to `out`.
+    #[expect(clippy::match_same_arms, reason = "what an arm means depends on those before it")]
     pub(crate) fn push(&mut self, raw: &str, out: &mut String) {
         out.reserve(raw.len());
         for c in raw.chars() {
@@ -132,14 +133,18 @@ impl Cleaner {
                 }
                 (State::Str, '\u{1b}') => State::StrEscape,
                 (_, '\u{1b}') => State::Escape,
-                (State::Str, '\u{7}' | '\u{9c}') | (State::StrEscape, '\\') => State::Text,
-                (State::Str | State::StrEscape, _) => State::Str,
-                (State::Escape, '[') | (State::Text, '\u{9b}') => State::Control,
-                (State::Escape, ']' | 'P' | 'X' | '^' | '_')
+                // What ends a string, and what ends the other sequences.
+                (State::Str, '\u{7}' | '\u{9c}') | (State::StrEscape, '\\') | (State::Control, '@'..='~') => {
+                    State::Text
+                }
+                (State::Escape, '[') | (State::Text, '\u{9b}') | (State::Control, ' '..='?') => {
+                    State::Control
+                }
+                (State::Str | State::StrEscape, _)
+                | (State::Escape, ']' | 'P' | 'X' | '^' | '_')
                 | (State::Text, '\u{9d}' | '\u{90}' | '\u{98}' | '\u{9e}' | '\u{9f}') => State::Str,
                 (State::Escape, ' '..='/') => State::Escape,
-                (State::Control, ' '..='?') => State::Control,
-                (State::Escape, '0'..='~') | (State::Control, '@'..='~') => State::Text,
+                (State::Escape, '0'..='~') => State::Text,
                 (_, c) => {
                     self.show(c, out);
                     State::Text

@@ -5,6 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{App, Effect, Engine};
 use crate::protocol::Command;
 use crate::tui::commands;
+use crate::tui::composer::Composer;
 use crate::tui::keymap::{self, Action};
 
 /// Below so many columns the panel of numbers would leave too little to the conversation.
@@ -38,7 +39,7 @@ impl App {
             Action::Interrupt => return self.interrupt(),
             Action::EndOfInput => {
                 if !self.composer.text().is_empty() {
-                    self.edit(|composer| composer.delete_next());
+                    self.edit(Composer::delete_next);
                 } else if self.running.is_none() {
                     return vec![Effect::Leave];
                 }
@@ -56,8 +57,8 @@ impl App {
             Action::Down => self.down(),
             Action::PageUp => self.page(-1),
             Action::PageDown => self.page(1),
-            Action::ToStart => self.scrollback.to_start(),
-            Action::ToEnd => self.scrollback.to_end(),
+            Action::ToStart => self.scrollback.go_to_start(),
+            Action::ToEnd => self.scrollback.go_to_end(),
             Action::Left => self.composer.left(),
             Action::Right => self.composer.right(),
             Action::WordLeft => self.composer.word_left(),
@@ -65,12 +66,12 @@ impl App {
             Action::Home => self.composer.home(),
             Action::End => self.composer.end(),
             Action::Newline => self.edit(|composer| composer.insert("\n")),
-            Action::Backspace => self.edit(|composer| composer.backspace()),
-            Action::Delete => self.edit(|composer| composer.delete_next()),
-            Action::KillToEnd => self.edit(|composer| composer.kill_to_end()),
-            Action::KillToStart => self.edit(|composer| composer.kill_to_start()),
-            Action::KillWord => self.edit(|composer| composer.kill_word()),
-            Action::Yank => self.edit(|composer| composer.yank()),
+            Action::Backspace => self.edit(Composer::backspace),
+            Action::Delete => self.edit(Composer::delete_next),
+            Action::KillToEnd => self.edit(Composer::kill_to_end),
+            Action::KillToStart => self.edit(Composer::kill_to_start),
+            Action::KillWord => self.edit(Composer::kill_word),
+            Action::Yank => self.edit(Composer::yank),
         }
         Vec::new()
     }

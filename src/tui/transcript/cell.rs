@@ -72,11 +72,12 @@ pub(super) struct Cell {
 impl Cell {
     pub(super) fn new(first: bool, theme: &Theme) -> Self {
         let indent = Line::from("  ");
-        let bar = Line::styled("  │ ", theme.dim);
+        // Styled spans, not styled lines: what follows them has a style of its own.
+        let bar = Line::from(Span::styled("  │ ", theme.dim));
         Self {
             first,
             revision: None,
-            user: Flow::new(Kind::Plain, Line::styled("❯ ", theme.accent), indent.clone()),
+            user: Flow::new(Kind::Plain, Line::from(Span::styled("❯ ", theme.accent)), indent.clone()),
             thinking: Flow::new(Kind::Thinking, bar.clone(), bar),
             answer: Flow::new(Kind::Markdown, indent.clone(), indent),
             sections: Vec::new(),
@@ -181,18 +182,14 @@ impl Cell {
 }
 
 fn thinking_title(turn: &Turn, facts: &Facts, open: bool, columns: usize, theme: &Theme) -> Line<'static> {
-    let mut title = String::from(if open { "  ▾ " } else { "  ▸ " });
-    let running = turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty();
-    if running {
-        title.push_str("thinking");
+    let mark = if open { '▾' } else { '▸' };
+    let title = if turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty() {
+        format!("  {mark} thinking")
     } else {
-        title.push_str("thought");
-        if let Some(seconds) = facts.thinking_s {
-            title.push_str(&format!(" for {}", Seconds(seconds)));
-        }
+        let time = facts.thinking_s.map_or(String::new(), |seconds| format!(" for {}", Seconds(seconds)));
         let words = turn.thinking.split_whitespace().count();
-        title.push_str(&format!(", {}", numbers::counted(words as u64, "word")));
-    }
+        format!("  {mark} thought{time}, {}", numbers::counted(words as u64, "word"))
+    };
     Line::styled(width::ellipsis(&title, columns), theme.dim)
 }
 

@@ -64,12 +64,12 @@ impl Scrollback {
     }
 
     /// Goes to the first row.
-    pub(crate) const fn to_start(&mut self) {
+    pub(crate) const fn go_to_start(&mut self) {
         self.wish = Wish::Start;
     }
 
     /// Goes to the last row and follows it.
-    pub(crate) const fn to_end(&mut self) {
+    pub(crate) const fn go_to_end(&mut self) {
         self.wish = Wish::End;
     }
 
@@ -313,7 +313,7 @@ mod tests {
         chat.transcript.begin(TurnId(5), "next".to_owned());
         assert_eq!(chat.rows(), reading);
         assert_eq!(chat.scrollback.unseen(), 6);
-        chat.scrollback.to_end();
+        chat.scrollback.go_to_end();
         assert_eq!(chat.rows().last().map(String::as_str), Some("❯ next"));
         assert!(chat.scrollback.follows());
         assert_eq!(chat.scrollback.unseen(), 0);
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(reading[0], "│ a");
         chat.transcript.push(TurnId(9), Part::Answer("because".to_owned()));
         assert_eq!(chat.rows(), reading);
-        chat.scrollback.to_end();
+        chat.scrollback.go_to_end();
         assert!(chat.rows().iter().any(|row| row.starts_with("▸ thought, 9 words")));
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let mut chat = Chat::new(2);
         let words: Vec<String> = (0..400).map(|word| format!("w{word}")).collect();
         chat.transcript.push(TurnId(0), Part::Answer(format!("\n\n{}", words.join(" "))));
-        chat.scrollback.to_start();
+        chat.scrollback.go_to_start();
         chat.prepare();
         chat.scrollback.scroll(30);
         let before = chat.rows()[0].clone();
