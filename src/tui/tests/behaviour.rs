@@ -118,6 +118,12 @@ fn late_events_change_nothing() {
     bench.finish(1, outcome(Finish::Error));
     bench.engine(Event::Prompt { turn: TurnId(1), ids: vec![0; 999], reused: 0 });
     assert_eq!(bench.text((80, 24)), before);
+    bench.send("And now?");
+    bench.say(1, Part::Answer("late".to_owned()));
+    bench.finish(1, outcome(Finish::Stop));
+    assert!(bench.app.running.is_some());
+    let newest = bench.app.transcript.turns().last().unwrap();
+    assert!(newest.is_running() && newest.is_silent());
 }
 
 #[test]
