@@ -200,7 +200,7 @@ impl App {
         self.notify(if self.mouse {
             "The wheel scrolls the conversation; Shift and drag selects text."
         } else {
-            "The mouse is the terminal's: drag selects text. PgUp and PgDn scroll; F3 takes the wheel back."
+            "The mouse is the terminal's now: drag selects text; F3 takes the wheel back."
         });
         vec![Effect::Mouse(self.mouse)]
     }
