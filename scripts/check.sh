@@ -39,7 +39,7 @@ step_smoke() {
     local dormouse="${CARGO_TARGET_DIR:-target}/release/dormouse" home json
     home=$(mktemp -d)
     # shellcheck disable=SC2064  # the folder is known now
-    trap "rm -rf '$home'" RETURN
+    trap "rm -rf '$home'" EXIT
     "$dormouse" --version
     json=$(DORMOUSE_HOME="$home" "$dormouse" run --prompt "Hello" --temperature 0 --json)
     printf '%s\n' "$json"

@@ -24,6 +24,8 @@ pub(super) struct Loaded {
     pub(super) markers: Markers,
     /// Ids that end a turn.
     pub(super) stop_ids: Vec<u32>,
+    /// The most tokens that one pass may take together.
+    pub(super) most_together: usize,
     /// How memory is divided.
     pub(super) plan: Plan,
     pub(super) facts: ModelFacts,
@@ -62,6 +64,7 @@ pub(super) fn load(
 
     let wish = Wish { memory: settings.memory, context: settings.context };
     let plan = Plan::new(&checkpoint, &memory::machine(), wish)?;
+    let most_together = plan.most_together(config);
     let access = access(&checkpoint, settings)?;
     let threads = settings.threads.unwrap_or_else(cpu::physical_cores);
     let pool = rayon::ThreadPoolBuilder::new()
@@ -97,7 +100,7 @@ pub(super) fn load(
     };
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
-    Ok(Loaded { model, tokenizer, markers, stop_ids, plan, facts, kept: None })
+    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, kept: None })
 }
 
 /// The way to the weights: a reader, and the manifest where there is one.

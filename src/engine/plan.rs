@@ -92,6 +92,14 @@ impl Plan {
         })
     }
 
+    /// The most tokens that one pass may take together without leaving the budget: [`CHUNK`], which is set aside for, and
+    /// as many more as the plan left room for.
+    pub fn most_together(&self, config: &ModelConfig) -> usize {
+        let each = activations(config, self.chunk + 1) - activations(config, self.chunk);
+        let more = self.store.spare().0 / each.max(1);
+        usize::try_from(more).unwrap_or(usize::MAX).saturating_add(self.chunk)
+    }
+
     /// What one token will cost at these rates.
     pub fn estimate(&self, rates: Rates) -> Estimate {
         // The router was trained to wake all experts alike: of those it wakes, as large a share is in memory as of all.

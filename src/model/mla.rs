@@ -77,6 +77,7 @@ pub(super) fn mixer(
     let queries = linear(L::MlaQB, &latent)?;
 
     let norm = vector(L::MlaKvANorm)?;
+    cache.make_room(tokens, width);
     for row in linear(L::MlaKvA, x)?.chunks_exact(width) {
         let (latent, key) = row.split_at(mla.kv_rank);
         let begin = cache.rows.len();

@@ -34,6 +34,19 @@ pub(super) struct Latents {
     pub(super) rows: Vec<f32>,
 }
 
+/// Positions by which a cache of latents grows at once.
+const GROWTH: usize = 256;
+
+impl Latents {
+    /// Makes room for `positions` more rows of `width`. Memory is planned for the context that was asked for, and a cache
+    /// that doubled would take twice as much.
+    pub(super) fn make_room(&mut self, positions: usize, width: usize) {
+        if self.rows.capacity() - self.rows.len() < positions * width {
+            self.rows.reserve_exact(positions.next_multiple_of(GROWTH) * width);
+        }
+    }
+}
+
 impl State {
     /// The state before the first token.
     pub fn new(config: &ModelConfig) -> Self {
@@ -64,7 +77,7 @@ impl State {
         let kda = &config.kda;
         let floats = |mixer: &Mixer| match mixer {
             Mixer::Kda => kda.width() * (kda.head_dim + 3 * kda.conv.saturating_sub(1)),
-            Mixer::Mla => config.mla.latent_width() * positions,
+            Mixer::Mla => config.mla.latent_width() * positions.next_multiple_of(GROWTH),
         };
         config.mixers.iter().map(|mixer| floats(mixer) as u64 * 4).sum()
     }
@@ -100,6 +113,6 @@ mod tests {
         let config = released();
         let fixed = State::bytes(&config, 0);
         assert_eq!(fixed, 69 * (96 * 128 * 128 + 3 * 3 * 12_288) * 4);
-        assert_eq!(State::bytes(&config, 8000) - fixed, 8000 * 24 * 576 * 4);
+        assert_eq!(State::bytes(&config, 8192) - fixed, 8192 * 24 * 576 * 4);
     }
 }

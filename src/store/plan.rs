@@ -160,6 +160,14 @@ impl Plan {
         }
     }
 
+    /// What nothing was found for.
+    pub fn spare(&self) -> Bytes {
+        let slots = (self.slots as u64).saturating_mul(self.slot.0);
+        let tiles = self.tiles as u64 * self.tile.0;
+        let planned = [self.reserved.0, self.vectors.0, tiles, self.pinned.0, slots];
+        Bytes(planned.into_iter().fold(self.budget.0, u64::saturating_sub))
+    }
+
     /// Whether the cache holds less than one token's experts, and so is only a buffer.
     pub fn experts_only_pass(&self) -> bool {
         (self.slots as u64).saturating_mul(self.slot.0) < self.woken.0
@@ -196,10 +204,9 @@ mod tests {
         for extra in [0, 1, 1 << 20, 100 << 20, GIB, 8 * GIB, 32 * GIB, 120 * GIB, 2000 * GIB] {
             let budget = Bytes(smallest.0 + extra);
             let plan = Plan::new(&sizes, budget, reserved).unwrap();
-            let slots = plan.slots as u64 * plan.slot.0;
-            let spent =
-                plan.reserved.0 + plan.vectors.0 + plan.tiles as u64 * plan.tile.0 + plan.pinned.0 + slots;
-            assert!(spent <= budget.0, "{plan:?}");
+            let parts = [plan.reserved.0, plan.vectors.0, plan.tiles as u64 * plan.tile.0, plan.pinned.0];
+            let spent = parts.iter().sum::<u64>() + plan.slots as u64 * plan.slot.0;
+            assert_eq!(spent + plan.spare().0, budget.0, "{plan:?}");
         }
         let error = Plan::new(&sizes, Bytes(smallest.0 - 1), reserved).unwrap_err();
         assert!(matches!(error, Error::Budget { shortfall: Bytes(1), .. }), "{error}");

@@ -122,23 +122,23 @@ pub(crate) const TABLE: &[Binding] = &[
         ),
     ),
     shown(
+        "thinking",
+        bind(Always, &[(Char('t'), CTRL)], Action::FoldThinking, "Ctrl-T", "show or hide the thinking"),
+    ),
+    shown("help", bind(Always, &[(F(1), NONE)], Action::Help, "F1", "show this help")),
+    shown(
+        "quit",
+        bind(Always, &[(Char('c'), CTRL)], Action::Interrupt, "Ctrl-C", "stop a turn, clear the draft, quit"),
+    ),
+    shown("stats", bind(Always, &[(F(2), NONE)], Action::Stats, "F2", "show or hide the panel of numbers")),
+    shown(
         "scroll",
         bind(Always, &[(KeyCode::PageUp, NONE)], Action::PageUp, "PgUp", "scroll up; the wheel does too"),
     ),
     bind(Always, &[(KeyCode::PageDown, NONE)], Action::PageDown, "PgDn", "scroll down"),
     bind(Always, &[(KeyCode::Home, CTRL)], Action::ToStart, "Ctrl-Home", "go to the beginning"),
     bind(Always, &[(KeyCode::End, CTRL)], Action::ToEnd, "Ctrl-End", "go to the end"),
-    shown(
-        "thinking",
-        bind(Always, &[(Char('t'), CTRL)], Action::FoldThinking, "Ctrl-T", "show or hide the thinking"),
-    ),
-    shown("stats", bind(Always, &[(F(2), NONE)], Action::Stats, "F2", "show or hide the panel of numbers")),
-    shown("help", bind(Always, &[(F(1), NONE)], Action::Help, "F1", "show this help")),
     bind(Always, &[(F(3), NONE)], Action::Mouse, "F3", "wheel scrolls here, or the terminal selects"),
-    shown(
-        "quit",
-        bind(Always, &[(Char('c'), CTRL)], Action::Interrupt, "Ctrl-C", "stop a turn, clear the draft, quit"),
-    ),
     bind(
         Always,
         &[(Char('d'), CTRL)],

@@ -121,13 +121,11 @@ impl Chat {
     }
 
     fn event(&mut self, event: Option<Event>) -> Result<(), Error> {
-        match event {
-            Some(event) => self.update(Msg::Engine(event)),
-            None => {
-                self.events = never();
-                self.update(Msg::EngineGone)
-            }
+        if let Some(event) = event {
+            return self.update(Msg::Engine(event));
         }
+        self.events = never();
+        self.update(Msg::EngineGone)
     }
 
     fn signal(&mut self, signal: Signal) -> Result<(), Error> {

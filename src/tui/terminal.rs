@@ -243,6 +243,45 @@ mod tests {
         assert!(LEAVE.ends_with("\x1b[?25h"));
     }
 
+    /// Not a test: the process whose terminal the next one watches.
+    #[test]
+    #[ignore = "the program under test of the other"]
+    fn panicking_child() {
+        if std::env::var_os("DORMOUSE_PANIC").is_none() {
+            return;
+        }
+        let _screen = Screen::enter().unwrap();
+        let other =
+            thread::Builder::new().name("other".to_owned()).spawn(|| panic!("caught elsewhere")).unwrap();
+        assert!(other.join().is_err());
+        panic!("the screen is lost");
+    }
+
+    #[test]
+    fn a_panic_restores_the_terminal_once_and_before_it_is_told() {
+        let size = portable_pty::PtySize { rows: 24, cols: 200, pixel_width: 0, pixel_height: 0 };
+        let pty = portable_pty::native_pty_system().openpty(size).unwrap();
+        let mut command = portable_pty::CommandBuilder::new(std::env::current_exe().unwrap());
+        command.args(["tui::terminal::tests::panicking_child", "--exact", "--ignored", "--nocapture"]);
+        command.env("DORMOUSE_PANIC", "1");
+        command.env("TERM", "xterm");
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        drop(pty.slave);
+        let mut bytes = Vec::new();
+        // The end of a pseudo-terminal is an error on Linux.
+        let _ = io::Read::read_to_end(&mut pty.master.try_clone_reader().unwrap(), &mut bytes);
+        child.wait().unwrap();
+        let output = String::from_utf8_lossy(&bytes);
+        let at = |text: &str| output.find(text).unwrap_or_else(|| panic!("no {text:?} in {output:?}"));
+        assert_eq!(output.matches("\x1b[?1049l").count(), 1);
+        assert!(at("\x1b[?1049h") < at("\x1b[?1049l"));
+        for unset in ["\x1b[?2004l", "\x1b[?1000l", "\x1b[?25h"] {
+            assert!(at(unset) < at("the screen is lost"), "{output:?}");
+        }
+        // The panic that its thread's owner caught did not touch the screen: it is told last, though it came first.
+        assert!(at("the screen is lost") < at("caught elsewhere"), "{output:?}");
+    }
+
     #[test]
     fn nothing_of_a_frame_is_written_before_it_is_whole() {
         let mut frame = FrameBuffer::default();

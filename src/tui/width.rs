@@ -1,19 +1,22 @@
 //! How wide text is, what of it may reach the terminal, and how it is put into cells.
 //!
 //! Everything that the screen shows goes through [`clean`], is measured by [`of`] and drawn by [`draw`], which agree
-//! with each other and with ratatui's own differ, so that columns never drift.
+//! with each other and tell ratatui's differ where it thinks otherwise, so that columns never drift.
 
-use ratatui::buffer::{Buffer, CellWidth};
+use std::num::NonZeroU16;
+
+use ratatui::buffer::{Buffer, CellDiffOption, CellWidth};
 use ratatui::style::Style;
 use ratatui::text::Line;
 use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 /// Columns between two tab stops.
 const TAB: usize = 4;
 
 /// Columns that one grapheme takes. Control characters take none: they are never drawn.
 pub(crate) fn grapheme(text: &str) -> usize {
-    if text.contains(char::is_control) { 0 } else { usize::from(text.cell_width()) }
+    if text.contains(char::is_control) { 0 } else { text.width() }
 }
 
 /// Columns that a text without line breaks takes.
@@ -73,6 +76,12 @@ pub(crate) fn draw(buffer: &mut Buffer, x: u16, y: u16, columns: u16, line: &Lin
             }
             if let Some(cell) = buffer.cell_mut((at, y)) {
                 cell.set_symbol(cluster).set_style(style);
+                // The differ counts the sound marks of half-width katakana twice since unicode-width counts them, too.
+                if cluster.cell_width() != width
+                    && let Some(width) = NonZeroU16::new(width)
+                {
+                    cell.set_diff_option(CellDiffOption::ForcedWidth(width));
+                }
             }
             // What follows of a wide grapheme belongs to it.
             for covered in at + 1..at + width {
@@ -111,6 +120,7 @@ enum State {
 
 impl Cleaner {
     /// Appends what may be shown of `raw` to `out`.
+    #[expect(clippy::match_same_arms, reason = "what an arm means depends on those before it")]
     pub(crate) fn push(&mut self, raw: &str, out: &mut String) {
         out.reserve(raw.len());
         for c in raw.chars() {
@@ -123,14 +133,18 @@ impl Cleaner {
                 }
                 (State::Str, '\u{1b}') => State::StrEscape,
                 (_, '\u{1b}') => State::Escape,
-                (State::Str, '\u{7}' | '\u{9c}') | (State::StrEscape, '\\') => State::Text,
-                (State::Str | State::StrEscape, _) => State::Str,
-                (State::Escape, '[') | (State::Text, '\u{9b}') => State::Control,
-                (State::Escape, ']' | 'P' | 'X' | '^' | '_')
+                // What ends a string, and what ends the other sequences.
+                (State::Str, '\u{7}' | '\u{9c}') | (State::StrEscape, '\\') | (State::Control, '@'..='~') => {
+                    State::Text
+                }
+                (State::Escape, '[') | (State::Text, '\u{9b}') | (State::Control, ' '..='?') => {
+                    State::Control
+                }
+                (State::Str | State::StrEscape, _)
+                | (State::Escape, ']' | 'P' | 'X' | '^' | '_')
                 | (State::Text, '\u{9d}' | '\u{90}' | '\u{98}' | '\u{9e}' | '\u{9f}') => State::Str,
                 (State::Escape, ' '..='/') => State::Escape,
-                (State::Control, ' '..='?') => State::Control,
-                (State::Escape, '0'..='~') | (State::Control, '@'..='~') => State::Text,
+                (State::Escape, '0'..='~') => State::Text,
                 (_, c) => {
                     self.show(c, out);
                     State::Text

@@ -3,6 +3,7 @@
 //! On the tier that `DORMOUSE_CPU` names, else on the best one: all tiers give the same bits (`tests/identity.rs`).
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Mutex;
 
 use dormouse::model::{Observer, Rows, State, Unwatched};
@@ -29,12 +30,23 @@ fn golden(file: &str) -> Golden {
     serde_json::from_slice(&bytes(file)).unwrap()
 }
 
-fn assert_close(what: &str, ours: &[f32], theirs: &[f32]) {
+/// Gives the largest difference.
+fn assert_close(what: &str, ours: &[f32], theirs: &[f32]) -> f32 {
     assert_eq!(ours.len(), theirs.len(), "{what}");
+    let mut largest = 0.0f32;
     for (i, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        let difference = (ours - theirs).abs();
         // A NaN is not close to anything.
-        assert!((ours - theirs).abs() <= TOLERANCE, "{what}, value {i}: {ours} and {theirs}");
+        assert!(difference <= TOLERANCE, "{what}, value {i}: {ours} and {theirs}");
+        largest = largest.max(difference);
     }
+    largest
+}
+
+/// Says what a test found, past the harness, so that a run shows on which tier it was and how close it came.
+fn report(what: &str, largest: f32) {
+    let tier = Setup::default().kernels().tier().as_str();
+    writeln!(std::io::stderr(), "oracle: {what} on {tier}: largest difference {largest:.1e}").unwrap();
 }
 
 fn likeliest(logits: &[f32]) -> u32 {
@@ -56,9 +68,9 @@ fn greedy_ids_and_the_logits_of_every_position() {
     let mut model = Setup::default().open();
     let mut state = State::new(model.config());
     let prompt = model.forward(&mut state, &golden.prompt_ids, Rows::All, &Unwatched).unwrap();
-    let mut last = Vec::new();
+    let (mut last, mut largest) = (Vec::new(), 0.0f32);
     for (i, logits) in prompt.chunks_exact(all.shape[1]).enumerate() {
-        assert_close(&format!("position {i}"), logits, rows.next().unwrap());
+        largest = largest.max(assert_close(&format!("position {i}"), logits, rows.next().unwrap()));
         last = logits.to_vec();
     }
     assert_close("last position of the prompt", &last, &f32s(&bytes("ids.logits.f32")));
@@ -67,9 +79,11 @@ fn greedy_ids_and_the_logits_of_every_position() {
         assert_eq!(id, *expected, "step {step}");
         if let Some(row) = rows.next() {
             last = model.forward(&mut state, &[id], Rows::Last, &Unwatched).unwrap();
-            assert_close(&format!("step {step}"), &last, row);
+            largest = largest.max(assert_close(&format!("step {step}"), &last, row));
         }
     }
+    assert!(rows.next().is_none(), "rows that were not compared");
+    report("logits of 33 positions", largest);
 }
 
 #[test]
@@ -79,7 +93,8 @@ fn greedy_ids_after_a_conversation() {
     let mut model = Setup::default().open();
     let mut state = State::new(model.config());
     let mut last = model.forward(&mut state, &golden.prompt_ids, Rows::Last, &Unwatched).unwrap();
-    assert_close("last position of the prompt", &last, &f32s(&bytes("chat.logits.f32")));
+    let largest = assert_close("last position of the prompt", &last, &f32s(&bytes("chat.logits.f32")));
+    report("logits after a conversation", largest);
     for (step, expected) in golden.generated.iter().enumerate() {
         let id = likeliest(&last);
         assert_eq!(id, *expected, "step {step}");
@@ -125,7 +140,9 @@ fn every_layers_values() {
     model.forward(&mut state, &golden("ids.json").prompt_ids, Rows::All, &layers).unwrap();
     let found = layers.0.into_inner().unwrap();
     assert!(found.keys().eq(expected.keys()));
+    let mut largest = 0.0f32;
     for (name, array) in &expected {
-        assert_close(name, &found[name], &array.data);
+        largest = largest.max(assert_close(name, &found[name], &array.data));
     }
+    report("values of all layers", largest);
 }

@@ -56,12 +56,10 @@ impl Engine {
                     if user_text(&request).contains("vanish") {
                         return;
                     }
-                    let turn = request.turn;
                     if panic::catch_unwind(AssertUnwindSafe(|| self.turn(&request))).is_err() {
                         let error =
                             UserError::new(ExitCode::Invalid, "The engine broke", "it panicked in layer 3")
                                 .with_hint("load the model again");
-                        let _ = turn;
                         self.telemetry.set_phase(Phase::Empty);
                         self.say(Event::Failed(error));
                     }
@@ -162,7 +160,7 @@ impl Engine {
             self.say(Event::Delta { turn, part });
         };
         let answer = if text.contains("long") {
-            (1..=300).map(|line| format!("line {line} of many\n")).collect()
+            (1..=150).map(|line| format!("line {line} of many")).collect::<Vec<_>>().join("\n")
         } else if text.contains("hostile") {
             "before \u{1b}]52;c;aGVsbG8=\u{7}\u{1b}[31m\u{1b}]0;owned\u{7}after \u{9b}2J&#27;[2Jend"
                 .to_owned()

@@ -72,7 +72,7 @@ impl App {
         self.impatience = 0;
         self.notice = None;
         self.pulse.stir();
-        self.scrollback.to_end();
+        self.scrollback.go_to_end();
         vec![Effect::Send(Command::Generate(Box::new(TurnRequest {
             turn,
             prompt: Prompt::Chat(self.transcript.conversation(self.thinking)),

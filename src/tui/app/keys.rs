@@ -5,6 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{App, Effect, Engine};
 use crate::protocol::Command;
 use crate::tui::commands;
+use crate::tui::composer::Composer;
 use crate::tui::keymap::{self, Action};
 
 /// Below so many columns the panel of numbers would leave too little to the conversation.
@@ -38,7 +39,7 @@ impl App {
             Action::Interrupt => return self.interrupt(),
             Action::EndOfInput => {
                 if !self.composer.text().is_empty() {
-                    self.edit(|composer| composer.delete_next());
+                    self.edit(Composer::delete_next);
                 } else if self.running.is_none() {
                     return vec![Effect::Leave];
                 }
@@ -56,8 +57,8 @@ impl App {
             Action::Down => self.down(),
             Action::PageUp => self.page(-1),
             Action::PageDown => self.page(1),
-            Action::ToStart => self.scrollback.to_start(),
-            Action::ToEnd => self.scrollback.to_end(),
+            Action::ToStart => self.scrollback.go_to_start(),
+            Action::ToEnd => self.scrollback.go_to_end(),
             Action::Left => self.composer.left(),
             Action::Right => self.composer.right(),
             Action::WordLeft => self.composer.word_left(),
@@ -65,12 +66,12 @@ impl App {
             Action::Home => self.composer.home(),
             Action::End => self.composer.end(),
             Action::Newline => self.edit(|composer| composer.insert("\n")),
-            Action::Backspace => self.edit(|composer| composer.backspace()),
-            Action::Delete => self.edit(|composer| composer.delete_next()),
-            Action::KillToEnd => self.edit(|composer| composer.kill_to_end()),
-            Action::KillToStart => self.edit(|composer| composer.kill_to_start()),
-            Action::KillWord => self.edit(|composer| composer.kill_word()),
-            Action::Yank => self.edit(|composer| composer.yank()),
+            Action::Backspace => self.edit(Composer::backspace),
+            Action::Delete => self.edit(Composer::delete_next),
+            Action::KillToEnd => self.edit(Composer::kill_to_end),
+            Action::KillToStart => self.edit(Composer::kill_to_start),
+            Action::KillWord => self.edit(Composer::kill_word),
+            Action::Yank => self.edit(Composer::yank),
         }
         Vec::new()
     }
@@ -107,12 +108,10 @@ impl App {
     }
 
     fn send_command(&mut self) -> Vec<Effect> {
-        let draft = self.composer.text().trim_end().to_owned();
-        let command = commands::parse(&draft).or_else(|error| {
-            // A beginning stands for what it is completed to.
-            let (text, _) = self.completions().into_iter().nth(self.choice).ok_or(error)?;
-            commands::parse(&text)
-        });
+        // What is chosen in the list is what Enter takes.
+        let completions = self.completions();
+        let chosen = completions.get(self.choice.min(completions.len().saturating_sub(1)));
+        let command = commands::parse(chosen.map_or(self.composer.text(), |(text, _)| text));
         match command {
             Ok(command) => {
                 let kept = self.composer.take();
@@ -201,7 +200,7 @@ impl App {
         self.notify(if self.mouse {
             "The wheel scrolls the conversation; Shift and drag selects text."
         } else {
-            "The mouse is the terminal's: drag selects text. PgUp and PgDn scroll; F3 takes the wheel back."
+            "The mouse is the terminal's now: drag selects text; F3 takes the wheel back."
         });
         vec![Effect::Mouse(self.mouse)]
     }

@@ -58,6 +58,8 @@ enum Section {
 /// The rows of one turn, kept until the turn or the look changes.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
+    /// Whether nothing stands above it.
+    first: bool,
     revision: Option<Revision>,
     user: Flow,
     thinking: Flow,
@@ -68,12 +70,14 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn new(theme: &Theme) -> Self {
+    pub(super) fn new(first: bool, theme: &Theme) -> Self {
         let indent = Line::from("  ");
-        let bar = Line::styled("  │ ", theme.dim);
+        // Styled spans, not styled lines: what follows them has a style of its own.
+        let bar = Line::from(Span::styled("  │ ", theme.dim));
         Self {
+            first,
             revision: None,
-            user: Flow::new(Kind::Plain, Line::styled("❯ ", theme.accent), indent.clone()),
+            user: Flow::new(Kind::Plain, Line::from(Span::styled("❯ ", theme.accent)), indent.clone()),
             thinking: Flow::new(Kind::Thinking, bar.clone(), bar),
             answer: Flow::new(Kind::Markdown, indent.clone(), indent),
             sections: Vec::new(),
@@ -110,6 +114,9 @@ impl Cell {
     fn lay_out(&mut self, turn: &Turn, facts: &Facts, look: &Look<'_>) {
         let Look { columns, theme, .. } = *look;
         let mut sections = Vec::with_capacity(8);
+        if !self.first {
+            sections.push(Section::Own(vec![Line::default()]));
+        }
         self.user.update(&turn.user, columns, theme);
         sections.push(Section::User);
         if !turn.thinking.is_empty() {
@@ -136,7 +143,6 @@ impl Cell {
         if let Some(outcome) = &turn.outcome {
             ending(turn, outcome, facts, look, &mut own);
         }
-        own.push(Line::default());
         sections.push(Section::Own(own));
         self.sections = sections;
         self.height = self.sections.iter().map(|section| self.len(section)).sum();
@@ -176,18 +182,14 @@ impl Cell {
 }
 
 fn thinking_title(turn: &Turn, facts: &Facts, open: bool, columns: usize, theme: &Theme) -> Line<'static> {
-    let mut title = String::from(if open { "  ▾ " } else { "  ▸ " });
-    let running = turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty();
-    if running {
-        title.push_str("thinking");
+    let mark = if open { '▾' } else { '▸' };
+    let title = if turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty() {
+        format!("  {mark} thinking")
     } else {
-        title.push_str("thought");
-        if let Some(seconds) = facts.thinking_s {
-            title.push_str(&format!(" for {}", Seconds(seconds)));
-        }
+        let time = facts.thinking_s.map_or(String::new(), |seconds| format!(" for {}", Seconds(seconds)));
         let words = turn.thinking.split_whitespace().count();
-        title.push_str(&format!(", {}", numbers::counted(words as u64, "word")));
-    }
+        format!("  {mark} thought{time}, {}", numbers::counted(words as u64, "word"))
+    };
     Line::styled(width::ellipsis(&title, columns), theme.dim)
 }
 
@@ -225,18 +227,35 @@ fn ending(turn: &Turn, outcome: &Outcome, facts: &Facts, look: &Look<'_>, out: &
         say(&error.hint, theme.dim, out);
     }
     out.push(Line::default());
-    let summary = summary(outcome, facts);
-    let mut line = vec![Span::styled("  ", theme.dim)];
     let (mark, style) = match outcome.finish {
         Finish::Stop => ("✓ ", theme.good),
         Finish::Length | Finish::Cancelled => ("■ ", theme.warn),
         Finish::Error => ("✗ ", theme.error),
     };
-    line.push(Span::styled(mark, style));
-    wrap::styled(&[(summary, theme.dim)], columns, &Line::from(line), &Line::from("    "), out);
+    // Broken between its parts: a number apart from its unit is hard to read.
+    for (number, row) in packed(summary(outcome, facts), columns.saturating_sub(4)).into_iter().enumerate() {
+        let mark = if number == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
+        let first = Line::from(vec![Span::raw("  "), mark]);
+        wrap::styled(&[(row, theme.dim)], columns, &first, &Line::from("    "), out);
+    }
 }
 
-fn summary(outcome: &Outcome, facts: &Facts) -> String {
+/// Parts with dots between them, as many on a row as fit.
+fn packed(parts: Vec<String>, columns: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for part in parts {
+        match rows.last_mut() {
+            Some(row) if width::of(row) + 3 + width::of(&part) <= columns => {
+                row.push_str(" · ");
+                row.push_str(&part);
+            }
+            _ => rows.push(part),
+        }
+    }
+    rows
+}
+
+fn summary(outcome: &Outcome, facts: &Facts) -> Vec<String> {
     let mut parts = vec![match outcome.finish {
         Finish::Stop => "done".to_owned(),
         Finish::Length => facts.max_tokens.filter(|limit| outcome.ids.len() >= *limit).map_or_else(
@@ -249,7 +268,7 @@ fn summary(outcome: &Outcome, facts: &Facts) -> String {
     if let Some((prompt, reused)) = facts.prompt {
         let reused =
             if reused > 0 { format!(" ({} reused)", numbers::grouped(reused as u64)) } else { String::new() };
-        parts.push(format!("{} in{reused}", numbers::grouped(prompt as u64)));
+        parts.push(format!("{} in{reused}", numbers::counted(prompt as u64, "token")));
     }
     parts.push(format!("{} out", numbers::grouped(outcome.ids.len() as u64)));
     if let Some(seconds) = outcome.first_token_s {
@@ -261,5 +280,5 @@ fn summary(outcome: &Outcome, facts: &Facts) -> String {
     if let Some(rate) = numbers::decode_rate(outcome) {
         parts.push(numbers::speed(rate));
     }
-    parts.join(" · ")
+    parts
 }

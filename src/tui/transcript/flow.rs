@@ -1,6 +1,6 @@
 //! Text that grows at its end, laid out so that growing costs only what is still open.
 //!
-//! A block of markdown is final once another one begins after it, and a line of plain text once it is ended: these
+//! A block of markdown is final once the first line of another one after it is ended, and a line of plain text once it is ended: these
 //! are laid out once, kept, and never touched again. What is open at the end is laid out anew as it grows.
 
 use ratatui::text::Line;
@@ -78,13 +78,16 @@ impl Flow {
     fn lay_out_blocks(&mut self, theme: &Theme) {
         let tail = self.text.get(self.settled_bytes..).unwrap_or_default();
         let mut blocks = markdown::blocks(tail, self.columns, &self.rest, theme);
-        let open = blocks.pop();
+        // What a line is can change until it is ended: only a block with an ended first line has begun for good.
+        let ended = tail.rfind('\n').unwrap_or(0);
+        let open = blocks.iter().rposition(|block| block.source < ended).unwrap_or(0);
+        let open = blocks.split_off(open.min(blocks.len()));
         for block in blocks {
             push_block(&mut self.settled, false, block.rows);
         }
-        if let Some(open) = open {
-            self.settled_bytes += open.source;
-            push_block(&mut self.open, !self.settled.is_empty(), open.rows);
+        self.settled_bytes += open.first().map_or(0, |block| block.source);
+        for block in open {
+            push_block(&mut self.open, !self.settled.is_empty(), block.rows);
         }
     }
 

@@ -64,12 +64,12 @@ impl Scrollback {
     }
 
     /// Goes to the first row.
-    pub(crate) const fn to_start(&mut self) {
+    pub(crate) const fn go_to_start(&mut self) {
         self.wish = Wish::Start;
     }
 
     /// Goes to the last row and follows it.
-    pub(crate) const fn to_end(&mut self) {
+    pub(crate) const fn go_to_end(&mut self) {
         self.wish = Wish::End;
     }
 
@@ -91,7 +91,9 @@ impl Scrollback {
     /// Lays out what the screen will show, and carries out the wish to scroll.
     pub(crate) fn prepare(&mut self, turns: &[Turn], facts: &[Facts], look: &Look<'_>, height: usize) {
         self.cells.truncate(turns.len());
-        self.cells.resize_with(turns.len(), || Cell::new(look.theme));
+        while self.cells.len() < turns.len() {
+            self.cells.push(Cell::new(self.cells.is_empty(), look.theme));
+        }
         let mut layout = Layout { cells: &mut self.cells, turns, facts, look, hold: self.held.is_some() };
         if look.columns != self.columns {
             // The same words, as far as their share of the turn tells where they are now.
@@ -259,7 +261,7 @@ mod tests {
     }
 
     impl Chat {
-        /// Turns of three rows each: a question, and blank rows around it.
+        /// Turns of three rows each and a blank one between them.
         fn new(turns: u64) -> Self {
             let mut transcript = Transcript::default();
             for turn in 0..turns {
@@ -285,16 +287,16 @@ mod tests {
 
     #[test]
     fn a_short_conversation_stands_at_the_top() {
-        assert_eq!(Chat::new(1).rows(), ["❯ question 0", "", "answer 0", ""]);
+        assert_eq!(Chat::new(1).rows(), ["❯ question 0", "", "answer 0"]);
         assert_eq!(Chat::new(0).rows(), [""; 0]);
     }
 
     #[test]
     fn the_end_is_followed_until_it_is_left() {
         let mut chat = Chat::new(5);
-        assert_eq!(chat.rows(), ["answer 3", "", "❯ question 4", "", "answer 4", ""]);
+        assert_eq!(chat.rows(), ["", "answer 3", "", "❯ question 4", "", "answer 4"]);
         chat.transcript.push(TurnId(4), Part::Answer("\n\nmore".to_owned()));
-        assert_eq!(chat.rows(), ["❯ question 4", "", "answer 4", "", "more", ""]);
+        assert_eq!(chat.rows(), ["", "❯ question 4", "", "answer 4", "", "more"]);
     }
 
     #[test]
@@ -302,7 +304,7 @@ mod tests {
         let mut chat = Chat::new(5);
         chat.scrollback.scroll(-4);
         let reading = chat.rows();
-        assert_eq!(reading, ["answer 2", "", "❯ question 3", "", "answer 3", ""]);
+        assert_eq!(reading, ["", "answer 2", "", "❯ question 3", "", "answer 3"]);
         assert!(!chat.scrollback.follows());
         assert_eq!(chat.scrollback.unseen(), 0);
         chat.transcript.push(TurnId(4), Part::Answer("\n\nmore\n\nand more".to_owned()));
@@ -311,8 +313,8 @@ mod tests {
         chat.transcript.begin(TurnId(5), "next".to_owned());
         assert_eq!(chat.rows(), reading);
         assert_eq!(chat.scrollback.unseen(), 6);
-        chat.scrollback.to_end();
-        assert_eq!(chat.rows().last().map(String::as_str), Some(""));
+        chat.scrollback.go_to_end();
+        assert_eq!(chat.rows().last().map(String::as_str), Some("❯ next"));
         assert!(chat.scrollback.follows());
         assert_eq!(chat.scrollback.unseen(), 0);
     }
@@ -340,10 +342,10 @@ mod tests {
         chat.prepare();
         chat.scrollback.scroll(-3);
         let reading = chat.rows();
-        assert_eq!(reading[0], "│ b");
+        assert_eq!(reading[0], "│ a");
         chat.transcript.push(TurnId(9), Part::Answer("because".to_owned()));
         assert_eq!(chat.rows(), reading);
-        chat.scrollback.to_end();
+        chat.scrollback.go_to_end();
         assert!(chat.rows().iter().any(|row| row.starts_with("▸ thought, 9 words")));
     }
 
@@ -352,7 +354,7 @@ mod tests {
         let mut chat = Chat::new(2);
         let words: Vec<String> = (0..400).map(|word| format!("w{word}")).collect();
         chat.transcript.push(TurnId(0), Part::Answer(format!("\n\n{}", words.join(" "))));
-        chat.scrollback.to_start();
+        chat.scrollback.go_to_start();
         chat.prepare();
         chat.scrollback.scroll(30);
         let before = chat.rows()[0].clone();

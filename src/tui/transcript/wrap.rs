@@ -39,17 +39,14 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Range<usize>> {
             after_space = false;
         }
         if used + wide > columns && at > start {
-            match word.take() {
-                Some((begin, before)) => {
-                    rows.push(start..begin);
-                    start = begin;
-                    used -= before;
-                }
-                None => {
-                    rows.push(start..at);
-                    start = at;
-                    used = 0;
-                }
+            if let Some((begin, before)) = word.take() {
+                rows.push(start..begin);
+                start = begin;
+                used -= before;
+            } else {
+                rows.push(start..at);
+                start = at;
+                used = 0;
             }
             // The word itself may be longer than a row.
             if used + wide > columns && at > start {

@@ -35,8 +35,7 @@ fn rows(app: &App, columns: u16) -> Vec<Line<'static>> {
             ("Its thread has ended. What was said stays readable; Ctrl-C leaves.", theme.dim),
         ],
     };
-    let mut bar = Line::from(Span::styled(" ┃ ", theme.error));
-    bar.style = Style::default();
+    let bar = Line::from(Span::styled(" ┃ ", theme.error));
     let mut out = Vec::new();
     for (text, style) in texts {
         for line in width::clean(text).lines() {

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::header::DEMONSTRATION;
+use super::header::{DEMONSTRATION, DEMONSTRATION_SHORT};
 use crate::tui::app::App;
 use crate::tui::width;
 
@@ -42,7 +42,7 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Option<Positio
     }
     if app.composer.text().is_empty() {
         let room = usize::from(text.width.saturating_sub(MARK_WIDTH));
-        let placeholder = width::ellipsis(&placeholder(app), room);
+        let placeholder = placeholder(app, room);
         width::draw(buffer, text.x + MARK_WIDTH, text.y, text.width, &Line::styled(placeholder, theme.dim));
     }
     let x = text.x.saturating_add(MARK_WIDTH).saturating_add(u16::try_from(column).unwrap_or(u16::MAX));
@@ -50,7 +50,13 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Option<Positio
     Some(Position { x: x.min(area.right().saturating_sub(1)), y: y.min(area.bottom().saturating_sub(1)) })
 }
 
-fn placeholder(app: &App) -> String {
-    let label = width::clean_line(&app.options.model_label);
-    if app.options.demo { format!("Write to {label} ({DEMONSTRATION})") } else { format!("Write to {label}") }
+fn placeholder(app: &App, room: usize) -> String {
+    let plain = format!("Write to {}", width::clean_line(&app.options.model_label));
+    let demonstrations = [DEMONSTRATION, DEMONSTRATION_SHORT];
+    let explained =
+        demonstrations.iter().filter(|_| app.options.demo).map(|text| format!("{plain} ({text})"));
+    explained
+        .into_iter()
+        .find(|text| width::of(text) <= room)
+        .unwrap_or_else(|| width::ellipsis(&plain, room))
 }

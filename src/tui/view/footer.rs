@@ -31,9 +31,9 @@ fn hints(app: &App, room: usize) -> Line<'static> {
     for binding in keymap::TABLE {
         let Some(hint) = binding.footer else { continue };
         let applies = contexts.contains(&binding.context) || (binding.context == Context::Always && !in_help);
-        // Enter does not send while a turn runs.
-        let idle = binding.action != keymap::Action::Send || app.running.is_none();
-        if !applies || !idle {
+        // While a turn runs Enter does not send, and Ctrl-C does what Esc does.
+        let idle_only = matches!(binding.action, keymap::Action::Send | keymap::Action::Interrupt);
+        if !applies || (idle_only && app.running.is_some()) {
             continue;
         }
         let columns = width::of(binding.label) + 1 + width::of(hint) + if used > 0 { 3 } else { 0 };

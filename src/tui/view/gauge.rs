@@ -18,7 +18,7 @@ pub(super) fn spinner(now: f64) -> &'static str {
 pub(super) fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> [Span<'static>; 2] {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let filled = index((share * columns as f64).round()).min(columns);
-    [Span::styled("█".repeat(filled), style), Span::styled("░".repeat(columns - filled), theme.dim)]
+    [Span::styled("━".repeat(filled), style), Span::styled("─".repeat(columns - filled), theme.dim)]
 }
 
 /// The last `columns` values as a line, relative to the largest.
@@ -52,10 +52,10 @@ mod tests {
     fn bars_fill_and_never_overflow() {
         let theme = Theme::new(false);
         let text = |share| bar(share, 4, theme.text, &theme).map(|span| span.content).concat();
-        assert_eq!(text(0.0), "░░░░");
-        assert_eq!(text(0.5), "██░░");
-        assert_eq!(text(7.0), "████");
-        assert_eq!(text(f64::NAN), "░░░░");
+        assert_eq!(text(0.0), "────");
+        assert_eq!(text(0.5), "━━──");
+        assert_eq!(text(7.0), "━━━━");
+        assert_eq!(text(f64::NAN), "────");
     }
 
     #[test]

@@ -9,19 +9,30 @@ use crate::tui::width;
 
 /// What the screen says of the bundled model.
 pub(super) const DEMONSTRATION: &str = "a demonstration with a small model, not Kimi K3";
+/// The same where there is less room.
+pub(super) const DEMONSTRATION_SHORT: &str = "demonstration, not Kimi K3";
 
 pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     if area.is_empty() {
         return;
     }
     let theme = &app.theme;
-    let mut line = Line::from(vec![
-        Span::styled(" dormouse", theme.accent),
-        Span::styled(format!("  {}", width::clean_line(&app.options.model_label)), theme.text),
-    ]);
-    if app.options.demo {
-        line.push_span(Span::styled(" · ", theme.dim));
-        line.push_span(Span::styled(DEMONSTRATION, theme.warn));
+    let label = width::clean_line(&app.options.model_label);
+    let name = Span::styled(" dormouse ", theme.accent);
+    let model = Span::styled(format!(" {label}"), theme.text);
+    let dot = Span::styled(" · ", theme.dim);
+    let says = |text| Span::styled(text, theme.warn);
+    let lines = if app.options.demo {
+        vec![
+            Line::from(vec![name.clone(), model.clone(), dot.clone(), says(DEMONSTRATION)]),
+            Line::from(vec![name, model.clone(), dot.clone(), says(DEMONSTRATION_SHORT)]),
+            Line::from(vec![model, dot, says(DEMONSTRATION_SHORT)]),
+        ]
+    } else {
+        vec![Line::from(vec![name, model])]
+    };
+    let fits = |line: &&Line<'_>| width::of_line(line) <= usize::from(area.width);
+    if let Some(line) = lines.iter().find(fits).or(lines.last()) {
+        width::draw(buffer, area.x, area.y, area.width, line);
     }
-    width::draw(buffer, area.x, area.y, area.width, &line);
 }

@@ -31,11 +31,13 @@ impl Areas {
         }
         let height = screen.height;
         let header = u16::from(height >= 12);
+        // Air around the conversation.
+        let (above, below) = (u16::from(height >= 20), u16::from(height >= 14));
         let footer = u16::from(height >= 7);
         let rules = if height >= 10 { 2 } else { 0 };
         let rows = u16::try_from(app.composer.rows().len()).unwrap_or(u16::MAX);
         let composer = rows.clamp(1, COMPOSER_ROWS.min((height / 3).max(1))) + rules;
-        let rest = height.saturating_sub(header + footer + composer + 1);
+        let rest = height.saturating_sub(header + above + below + footer + composer + 1);
         let alert = alert::height(app, screen.width).min(rest / 2 + rest % 2);
         let mut y = screen.y;
         let mut take = |rows: u16| {
@@ -44,7 +46,9 @@ impl Areas {
             area
         };
         let header = take(header);
+        take(above);
         let mut conversation = take(rest - alert);
+        take(below);
         let alert = take(alert);
         let status = take(1);
         let composer = take(composer);
@@ -52,14 +56,16 @@ impl Areas {
         let stats = (app.stats && screen.width >= crate::tui::app::STATS_FROM).then(|| {
             let width = stats::WIDTH.min(screen.width);
             conversation.width -= width;
-            Rect { x: conversation.right(), width, ..conversation }
+            let height = conversation.height + below;
+            Rect { x: conversation.right(), width, height, ..conversation }
         });
         Some(Self { header, conversation, stats, alert, status, composer, footer })
     }
 
     /// Where the rows of the conversation go.
     pub(super) fn text(&self) -> Rect {
-        Rect { width: self.conversation.width.saturating_sub(1).min(READABLE), ..self.conversation }
+        let Rect { x, width, .. } = self.conversation;
+        Rect { x: x.saturating_add(1), width: width.saturating_sub(2).min(READABLE), ..self.conversation }
     }
 
     /// The whole screen but the footer.

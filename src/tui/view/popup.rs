@@ -20,10 +20,8 @@ pub(super) fn draw(app: &App, areas: &Areas, buffer: &mut Buffer) {
     let chosen = app.choice.min(completions.len().saturating_sub(1));
     let first = (chosen + 1).saturating_sub(usize::from(rows));
     let names = completions.iter().map(|(name, _)| width::of(name)).max().unwrap_or(0);
-    let helps = completions.iter().map(|(_, help)| width::of(help)).max().unwrap_or(0);
-    let columns = u16::try_from(names + helps + 5).unwrap_or(u16::MAX).min(areas.status.width);
     let top = areas.status.y.saturating_sub(rows);
-    let area = Rect { x: areas.status.x, y: top, width: columns, height: rows };
+    let area = Rect { x: areas.status.x, y: top, width: areas.status.width, height: rows };
     Clear.render(area, buffer);
     for (y, (number, (name, help))) in
         (area.top()..area.bottom()).zip(completions.iter().enumerate().skip(first))

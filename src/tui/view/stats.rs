@@ -113,7 +113,7 @@ fn memory(now: &Sample, theme: &Theme) -> Vec<Line<'static>> {
         row("budget", &if now.budget == 0 { "–".to_owned() } else { Bytes(now.budget).to_string() }, theme),
     ];
     if now.state_bytes > 0 {
-        lines.push(row("state of the conversation", &Bytes(now.state_bytes).to_string(), theme));
+        lines.push(row("state of the model", &Bytes(now.state_bytes).to_string(), theme));
     }
     lines
 }
@@ -138,7 +138,7 @@ fn disk(app: &App, now: &Sample, theme: &Theme) -> Vec<Line<'static>> {
         title("Read from disk", theme),
         row("trunk", &Bytes(now.trunk_bytes).to_string(), theme),
         row("experts", &Bytes(now.expert_bytes).to_string(), theme),
-        row("now", &app.pulse.rates().disk.to_string(), theme),
+        row("now", &if app.moves() { app.pulse.rates().disk.to_string() } else { "–".to_owned() }, theme),
     ];
     let history = gauge::sparkline(app.pulse.disk_history(), INNER);
     if !history.is_empty() {

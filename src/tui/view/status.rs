@@ -18,10 +18,15 @@ const STILL_S: f64 = 3.0;
 /// A token that takes less is not worth counting seconds for.
 const SLOW_S: f64 = 1.0;
 
+/// Pieces up to this rank stay on any screen: what is going on, and how much is thought.
+const NEVER: u8 = 1;
+
 /// One piece of the line; those of a higher rank give way first.
 struct Piece {
     rank: u8,
     text: String,
+    /// Less of it, for a narrow screen: what must never give way.
+    short: Option<&'static str>,
     style: Style,
 }
 
@@ -43,6 +48,14 @@ fn fitted(mut pieces: Vec<Piece>, columns: usize, separator: Style) -> Line<'sta
             + 3 * pieces.len().saturating_sub(1)
     };
     while pieces.len() > 1 && total(&pieces) > columns {
+        if pieces.iter().all(|piece| piece.rank <= NEVER) {
+            for piece in &mut pieces {
+                if let Some(short) = piece.short {
+                    short.clone_into(&mut piece.text);
+                }
+            }
+            break;
+        }
         let Some(last) = pieces.iter().enumerate().max_by_key(|(_, piece)| piece.rank).map(|(at, _)| at)
         else {
             break;
@@ -64,11 +77,13 @@ fn pieces(app: &App) -> Vec<Piece> {
     let now = app.pulse.now();
     let spinner = gauge::spinner(now.at);
     let mut out = Vec::with_capacity(8);
-    let mut piece = |rank, text: String, style| out.push(Piece { rank, text, style });
+    let effort = app.thinking.as_str();
+    let thinking =
+        Piece { rank: NEVER, text: format!("think {effort}"), short: Some(effort), style: theme.text };
+    let mut piece = |rank, text: String, style| out.push(Piece { rank, text, short: None, style });
     match (&app.running, &app.engine) {
         (Some(running), _) => {
             piece(0, format!("{spinner} {}", doing(app, running)), theme.accent);
-            piece(1, format!("thinking {}", app.thinking.as_str()), theme.text);
             if app.pulse.still_s() >= STILL_S {
                 piece(2, format!("no progress for {}", whole(app.pulse.still_s())), theme.warn);
             }
@@ -89,7 +104,6 @@ fn pieces(app: &App) -> Vec<Piece> {
             let share = Percent::of(now.load_done, now.load_total);
             let loading = if now.load_total == 0 { "loading".to_owned() } else { format!("loading {share}") };
             piece(0, format!("{spinner} {loading}"), theme.accent);
-            piece(1, format!("thinking {}", app.thinking.as_str()), theme.text);
             if app.pulse.still_s() >= STILL_S {
                 piece(2, format!("no progress for {}", whole(app.pulse.still_s())), theme.warn);
             }
@@ -97,11 +111,10 @@ fn pieces(app: &App) -> Vec<Piece> {
                 piece(3, format!("{} of {}", Bytes(now.load_done), Bytes(now.load_total)), theme.dim);
             }
         }
-        (None, Engine::Failed(_)) => piece(0, "✗ the engine is not running".to_owned(), theme.error),
-        (None, Engine::Gone) => piece(0, "✗ the engine has left".to_owned(), theme.error),
+        (None, Engine::Failed(_)) => piece(0, "✗ engine down".to_owned(), theme.error),
+        (None, Engine::Gone) => piece(0, "✗ engine gone".to_owned(), theme.error),
         (None, Engine::Ready(_)) => {
             piece(0, "● ready".to_owned(), theme.good);
-            piece(1, format!("thinking {}", app.thinking.as_str()), theme.text);
             if let Some(rate) = app
                 .transcript
                 .turns()
@@ -117,6 +130,7 @@ fn pieces(app: &App) -> Vec<Piece> {
             }
         }
     }
+    out.insert(1.min(out.len()), thinking);
     out
 }
 
@@ -147,9 +161,9 @@ const fn computing(now: &Sample) -> bool {
 fn on_this_token(now: &Sample) -> String {
     let last = now.last_token_ns as f64 * 1e-9;
     if last > 0.0 {
-        format!("this token {} of about {}", whole(now.pass_seconds()), whole(last.max(1.0)))
+        format!("token {} of ~{}", whole(now.pass_seconds()), whole(last.max(1.0)))
     } else {
-        format!("this token {}", whole(now.pass_seconds()))
+        format!("token {}", whole(now.pass_seconds()))
     }
 }
 

@@ -1,6 +1,18 @@
-//! The screen in a real pseudo-terminal.
+//! The screen in a real pseudo-terminal: the program itself with its small model, and the screen alone with an engine
+//! that follows a script.
 
+#![expect(clippy::unwrap_used, clippy::exit, reason = "what fails here fails a test")]
+
+#[path = "pty/lifecycle.rs"]
+mod lifecycle;
+#[path = "pty/program.rs"]
+mod program;
+#[path = "pty/scripted.rs"]
 mod scripted;
+#[path = "pty/terminal.rs"]
+mod terminal;
+#[path = "pty/turns.rs"]
+mod turns;
 
 use dormouse::tui::{Exit, Options, run};
 

@@ -1,0 +1,257 @@
+//! What messages do to the state, seen on the screen and in what is asked of the engine.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+
+use super::{Bench, failure, outcome};
+use crate::protocol::{
+    Arguments, Command, Event, ExitCode, Finish, Message, Outcome, Part, Prompt, Thinking, ToolCall, TurnId,
+    UserError,
+};
+use crate::tui::app::{Effect, Msg};
+
+#[test]
+fn starting_loads_the_model() {
+    let mut bench = Bench::new();
+    assert!(matches!(bench.sent.as_slice(), [Effect::Send(Command::Load(_))]));
+    bench.send("too early");
+    assert!(bench.generated().is_empty());
+    assert_eq!(bench.app.composer.text(), "too early");
+    assert!(bench.text((80, 24)).contains("still loading"));
+}
+
+#[test]
+fn a_message_becomes_a_turn_with_the_whole_conversation() {
+    let mut bench = Bench::answered();
+    bench.send("/think max");
+    bench.send("  And now?  ");
+    let requests = bench.generated();
+    let Prompt::Chat(conversation) = &requests[1].prompt else { panic!("no chat") };
+    assert_eq!(
+        (requests[1].turn, conversation.messages.len(), conversation.thinking),
+        (TurnId(2), 3, Thinking::Max)
+    );
+    assert_eq!(conversation.messages[2], Message::user("And now?"));
+}
+
+#[test]
+fn a_turn_is_stopped_once_and_keeps_its_text() {
+    for stop in [(KeyCode::Esc, KeyModifiers::NONE), (KeyCode::Char('c'), KeyModifiers::CONTROL)] {
+        let mut bench = Bench::thinking();
+        bench.key(stop.0, stop.1);
+        assert!(
+            bench.generated()[0].cancel.is_cancelled()
+                || matches!(bench.sent.last(), Some(Effect::Cancel(_)))
+        );
+        assert!(bench.text((80, 24)).contains("stopping"));
+        bench.press(KeyCode::Esc);
+        assert_eq!(bench.sent.iter().filter(|effect| matches!(effect, Effect::Cancel(_))).count(), 1);
+        bench.finish(1, outcome(Finish::Cancelled));
+        assert!(bench.app.running.is_none());
+        let text = bench.text((80, 24));
+        assert!(text.contains("They sleep a lot.") && text.contains("stopped by you"), "{text}");
+        assert!(text.contains("● ready"));
+        assert!(!bench.left());
+    }
+}
+
+#[test]
+fn impatience_leaves_in_the_end() {
+    let mut bench = Bench::thinking();
+    bench.ctrl('c');
+    bench.ctrl('c');
+    assert!(!bench.left());
+    assert!(bench.text((80, 24)).contains("once more"));
+    bench.ctrl('c');
+    assert!(bench.left());
+}
+
+#[test]
+fn a_draft_is_kept_while_a_turn_runs_and_reachable_when_cleared() {
+    let mut bench = Bench::thinking();
+    bench.send("my next question");
+    assert_eq!(bench.generated().len(), 1);
+    assert_eq!(bench.app.composer.text(), "my next question");
+    bench.finish(1, outcome(Finish::Stop));
+    bench.ctrl('c');
+    assert_eq!(bench.app.composer.text(), "");
+    assert!(!bench.left());
+    bench.press(KeyCode::Up);
+    assert_eq!(bench.app.composer.text(), "my next question");
+    bench.press(KeyCode::Up);
+    assert_eq!(bench.app.composer.text(), "What is a dormouse?");
+    bench.press(KeyCode::Down);
+    bench.press(KeyCode::Down);
+    assert_eq!(bench.app.composer.text(), "");
+    bench.ctrl('c');
+    assert!(bench.left());
+}
+
+#[test]
+fn pastes_and_newlines_do_not_send() {
+    let mut bench = Bench::ready();
+    bench.update(Msg::Paste("one\r\ntwo\n".to_owned()));
+    bench.key(KeyCode::Enter, KeyModifiers::ALT);
+    bench.key(KeyCode::Enter, KeyModifiers::SHIFT);
+    bench.ctrl('j');
+    assert_eq!(bench.app.composer.text(), "one\ntwo\n\n\n\n");
+    assert!(bench.generated().is_empty());
+    let (_, caret) = bench.buffer((80, 24));
+    assert_eq!(caret, Some((3, 21)));
+}
+
+#[test]
+fn the_cursor_stands_at_the_caret() {
+    let mut bench = Bench::ready();
+    bench.write("漢字，");
+    assert_eq!(bench.buffer((80, 24)).1, Some((9, 21)));
+    bench.press(KeyCode::Left);
+    assert_eq!(bench.buffer((80, 24)).1, Some((7, 21)));
+    assert_eq!(bench.buffer((20, 5)).1, Some((7, 4)));
+}
+
+#[test]
+fn late_events_change_nothing() {
+    let mut bench = Bench::answered();
+    let before = bench.text((80, 24));
+    bench.say(1, Part::Answer("late".to_owned()));
+    bench.say(99, Part::Answer("of nobody".to_owned()));
+    bench.finish(1, outcome(Finish::Error));
+    bench.engine(Event::Prompt { turn: TurnId(1), ids: vec![0; 999], reused: 0 });
+    assert_eq!(bench.text((80, 24)), before);
+    bench.send("And now?");
+    bench.say(1, Part::Answer("late".to_owned()));
+    bench.finish(1, outcome(Finish::Stop));
+    assert!(bench.app.running.is_some());
+    let newest = bench.app.transcript.turns().last().unwrap();
+    assert!(newest.is_running() && newest.is_silent());
+}
+
+#[test]
+fn an_engine_that_breaks_can_be_loaded_again() {
+    let mut bench = Bench::thinking();
+    bench.engine(Event::Failed(failure()));
+    assert!(bench.app.running.is_none());
+    let text = bench.text((80, 24));
+    assert!(text.contains("12 bytes are missing at the end") && text.contains("Ctrl-R"), "{text}");
+    bench.ctrl('r');
+    assert!(matches!(bench.sent.last(), Some(Effect::Send(Command::Load(_)))));
+    bench.engine(Event::Stopped);
+    assert!(bench.text((80, 24)).contains("The engine has left"));
+    bench.send("hello?");
+    assert_eq!(bench.app.composer.text(), "hello?");
+    assert_eq!(bench.generated().len(), 1);
+}
+
+#[test]
+fn commands_do_what_they_say() {
+    let mut bench = Bench::answered();
+    bench.send("/nonsense");
+    assert_eq!(bench.app.composer.text(), "/nonsense");
+    assert!(bench.text((80, 24)).contains("is not a command"));
+    bench.ctrl('u');
+    bench.send("/th");
+    assert_eq!(bench.app.composer.text(), "");
+    bench.send("/think high");
+    assert!(bench.text((80, 24)).contains("think high"));
+    bench.send("/new");
+    assert!(matches!(bench.sent.last(), Some(Effect::Send(Command::Reset))));
+    assert!(bench.app.transcript.turns().is_empty());
+    assert!(bench.text((80, 24)).contains("Ready: nano"));
+    bench.send("/mouse");
+    assert!(matches!(bench.sent.last(), Some(Effect::Mouse(false))));
+    bench.send("/quit");
+    assert!(bench.left());
+    let mut bench = Bench::thinking();
+    bench.send("/new");
+    assert_eq!((bench.app.composer.text(), bench.app.transcript.turns().len()), ("/new", 1));
+}
+
+#[test]
+fn commands_are_completed() {
+    let mut bench = Bench::ready();
+    bench.write("/t");
+    bench.press(KeyCode::Tab);
+    assert_eq!(bench.app.composer.text(), "/think ");
+    bench.press(KeyCode::Down);
+    bench.press(KeyCode::Down);
+    bench.press(KeyCode::Enter);
+    assert_eq!(bench.app.thinking, Thinking::High);
+}
+
+#[test]
+fn thinking_is_folded_and_unfolded() {
+    let mut bench = Bench::answered();
+    let size = (80, 60);
+    assert!(bench.text(size).contains("▸ thought for 40 s, 11 words"));
+    assert!(!bench.text(size).contains("They sleep a lot."));
+    bench.ctrl('t');
+    assert!(bench.text(size).contains("│ The user asks about dormice. They sleep a lot."));
+    bench.ctrl('t');
+    assert!(!bench.text(size).contains("They sleep a lot."));
+}
+
+#[test]
+fn what_is_missing_from_an_answer_is_said() {
+    let mut bench = Bench::ready();
+    bench.send("hi");
+    bench.finish(1, outcome(Finish::Stop));
+    assert!(bench.text((80, 24)).contains("The model gave an empty answer."));
+    bench.send("again");
+    bench.say(2, Part::Thinking("hm".to_owned()));
+    bench.finish(2, outcome(Finish::Length));
+    let text = bench.text((80, 24));
+    assert!(text.contains("The thinking was not finished") && text.contains("│ hm"), "{text}");
+    bench.send("call");
+    let arguments = Arguments::Object([("city".to_owned(), "Bern\u{1b}[31m".into())].into_iter().collect());
+    bench.say(3, Part::ToolCall(ToolCall { id: None, name: "weather".to_owned(), arguments }));
+    bench.finish(3, outcome(Finish::Stop));
+    let text = bench.text((80, 24));
+    assert!(text.contains("The model tried to call weather(city=\"Bern"), "{text}");
+}
+
+#[test]
+fn a_wait_is_never_silent() {
+    let mut bench = Bench::thinking();
+    let one = bench.text((120, 40));
+    assert!(one.contains("layer 3/9") && one.contains("token 12 s of ~28 s"), "{one}");
+    bench.clock(47.0, |_| {});
+    let later = bench.text((120, 40));
+    assert!(later.contains("no progress for 5 s") && later.contains("token 17 s"), "{later}");
+    assert!(bench.app.moves());
+    bench.finish(1, outcome(Finish::Stop));
+    assert!(!bench.app.moves());
+}
+
+#[test]
+fn hostile_text_never_reaches_a_cell() {
+    let hostile = "a\u{1b}]52;c;aGk=\u{7}b \u{9b}31m &#27;[2J `\u{1b}[31m` | \u{202e} |\n```\u{1b}[1m\n\u{1b}[2Jx\n```\n<b \u{1b}>";
+    let mut bench = Bench::ready();
+    bench.app.options.model_label = hostile.to_owned();
+    bench.update(Msg::Paste(hostile.to_owned()));
+    bench.press(KeyCode::Enter);
+    bench.say(1, Part::Thinking(hostile.to_owned()));
+    bench.say(1, Part::Answer(hostile.to_owned()));
+    let call = ToolCall { id: None, name: hostile.to_owned(), arguments: Arguments::Raw(hostile.to_owned()) };
+    bench.say(1, Part::ToolCall(call));
+    let error = UserError::new(ExitCode::Invalid, hostile, hostile).with_hint(hostile);
+    bench.finish(1, Outcome { error: Some(error.clone()), ..outcome(Finish::Error) });
+    bench.engine(Event::Failed(error));
+    bench.ctrl('t');
+    let (buffer, _) = bench.buffer((80, 60));
+    for cell in &buffer.content {
+        assert!(!cell.symbol().contains(char::is_control), "{:?}", cell.symbol());
+        assert!(!cell.symbol().contains('\u{202e}'));
+    }
+}
+
+#[test]
+fn a_very_long_answer_is_laid_out() {
+    let mut bench = Bench::ready();
+    bench.send("count");
+    let lines: Vec<String> = (0..70_000).map(|line| format!("- {line}")).collect();
+    bench.say(1, Part::Answer(lines.join("\n")));
+    bench.finish(1, outcome(Finish::Stop));
+    assert!(bench.text((80, 24)).contains("• 69999"));
+    bench.key(KeyCode::Home, KeyModifiers::CONTROL);
+    assert!(bench.text((80, 24)).contains("❯ count"));
+}

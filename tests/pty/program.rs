@@ -1,0 +1,105 @@
+//! The program as a new user meets it: the small model, computed by the real engine.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::terminal::{Terminal, dormouse};
+
+fn start(columns: u16, rows: u16) -> (Terminal, TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(dormouse(home.path()), columns, rows);
+    terminal.wait_for("● ready");
+    (terminal, home)
+}
+
+#[test]
+fn a_newcomer_chats() {
+    let (mut chat, _home) = start(120, 40);
+    assert!(chat.text().contains("not Kimi K3"), "{}", chat.text());
+    chat.send("What is Dormouse?");
+    chat.wait_for("✓ done");
+    let text = chat.text();
+    assert!(text.contains("▸ thought for") && text.contains("tok/s"), "{text}");
+    // What it says of itself is what it was taught.
+    let answer = text.split("▸ thought").nth(1).unwrap();
+    assert!(answer.contains("Dormouse"), "{text}");
+    for number in ["tokens per second", "time to first token", "resident", "found, session", "experts"] {
+        assert!(text.contains(number), "{number}: {text}");
+    }
+    chat.send("/think off");
+    chat.wait_for("Thinking is off");
+    chat.send("What is the capital of Italy?");
+    chat.wait_until("a second answer", |screen| screen.matches("✓ done").count() == 2);
+    chat.send("/new");
+    chat.wait_for("Ready:");
+    chat.send("/quit");
+    assert_eq!(chat.wait(), 0);
+    chat.assert_restored();
+}
+
+#[test]
+fn a_paste_is_not_sent_and_a_turn_is_stopped() {
+    let (mut chat, _home) = start(80, 24);
+    let lines: Vec<String> = (0..120).map(|number| format!("Remember the number {number}.")).collect();
+    chat.keys(&format!("\x1b[200~{}\r\x1b[201~", lines.join("\r")));
+    chat.wait_for("Remember the number 119.");
+    chat.settle(Duration::from_millis(200));
+    assert!(chat.text().contains("● ready"), "{}", chat.text());
+    chat.keys("\r");
+    chat.wait_for("Esc stop");
+    chat.keys("\x1b");
+    chat.wait_for("stopped by you");
+    chat.wait_for("● ready");
+    // The program is as usable as before.
+    chat.send("Hello!");
+    chat.wait_for("✓ done");
+    chat.keys("\x03");
+    assert_eq!(chat.wait(), 0);
+    chat.assert_restored();
+}
+
+#[test]
+fn the_smallest_screen_still_chats() {
+    let (mut chat, _home) = start(80, 24);
+    chat.resize(20, 5);
+    chat.wait_until("a small screen", |screen| {
+        screen.contains("● ready · think low") && screen.contains("❯ Write to")
+    });
+    chat.send("Hello!");
+    chat.wait_for("tok/s");
+    for (columns, rows) in [(1, 1), (3, 2), (12, 3), (200, 60), (20, 5)] {
+        chat.resize(columns, rows);
+        chat.settle(Duration::from_millis(60));
+        assert!(chat.runs());
+    }
+    chat.resize(80, 24);
+    chat.wait_until("the whole screen", |screen| screen.contains("❯ Hello!") && screen.contains("✓ done"));
+    chat.keys("\x03");
+    assert_eq!(chat.wait(), 0);
+    chat.assert_restored();
+}
+
+#[test]
+fn what_is_no_terminal_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = dormouse(home.path());
+    command.env("TERM", "dumb");
+    let mut terminal = Terminal::start(command, 80, 24);
+    terminal.wait_for("cannot show a full screen");
+    assert_eq!(terminal.wait(), 2);
+    assert!(!terminal.raw().contains(&0x1b));
+    let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_dormouse"))
+        .env("HOME", home.path())
+        .env("XDG_DATA_HOME", home.path())
+        .write_stdin("hello\n")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains("standard input is not a terminal") && message.contains("dormouse run"),
+        "{message}"
+    );
+    assert_eq!(output.stdout, b"");
+}
