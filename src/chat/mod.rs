@@ -1,6 +1,6 @@
 //! The chat format (spec, section 3): rendering, parsing, transcript.
 //!
-//! A conversation is [rendered](render) to [`Segment`]s, which are [encoded](encode) one by one: only a segment that is
+//! A conversation is [rendered](render()) to [`Segment`]s, which are [encoded](encode()) one by one: only a segment that is
 //! marked as special becomes a control token, so no text of a user or tool can forge one. What the model writes back is
 //! read by a [`Parser`], token by token, into [`Part`](crate::protocol::Part)s. A [`Transcript`] keeps both sides.
 

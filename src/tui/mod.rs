@@ -1,6 +1,6 @@
 //! The full-screen chat.
 //!
-//! [`run`] owns the terminal until the user leaves. It talks to the engine through [`EngineLink`] alone: commands go
+//! [`run()`] owns the terminal until the user leaves. It talks to the engine through [`EngineLink`] alone: commands go
 //! down, events come up, numbers are sampled; nothing here waits for the engine, so the screen answers whatever the
 //! engine does.
 //!

@@ -46,7 +46,8 @@ fn assert_close(what: &str, ours: &[f32], theirs: &[f32]) -> f32 {
 /// Says what a test found, past the harness, so that a run shows on which tier it was and how close it came.
 fn report(what: &str, largest: f32) {
     let tier = Setup::default().kernels().tier().as_str();
-    writeln!(std::io::stderr(), "oracle: {what} on {tier}: largest difference {largest:.1e}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "oracle: {what} on {tier}: largest difference {largest:.1e}").unwrap();
 }
 
 fn likeliest(logits: &[f32]) -> u32 {
