@@ -94,8 +94,11 @@ fn manifest() -> Arc<Manifest> {
     Arc::new(manifest)
 }
 
+/// A count for each layer and expert.
+type ByExpert = HashMap<(usize, usize), u32>;
+
 /// How often each byte of the trunk's matrices was read, by tensor; and how often each expert.
-fn census(log: &[Extent]) -> (HashMap<Tensor, Vec<u32>>, HashMap<(usize, usize), u32>) {
+fn census(log: &[Extent]) -> (HashMap<Tensor, Vec<u32>>, ByExpert) {
     let checkpoint = checkpoint();
     let mut matrices = HashMap::new();
     for (tensor, dtype, shape, extent) in checkpoint.trunk() {
@@ -152,8 +155,7 @@ fn every_streamed_byte_is_read_once_in_each_pass_and_no_pinned_one_again() {
             // What is read ahead for the pass after the last one is under way or done; it is known when all is dropped.
             drop(model);
             let (matrices, _) = census(&twin.take_log());
-            let (mut streamed, mut once) = (0, 0);
-            let mut ahead = 0;
+            let (mut streamed, mut once, mut ahead) = (0u64, 0u64, 0u64);
             for count in matrices.values().flatten() {
                 match *count {
                     1 => once += 1,
@@ -163,15 +165,14 @@ fn every_streamed_byte_is_read_once_in_each_pass_and_no_pinned_one_again() {
                 }
             }
             // A tile cannot be larger than one of the buffers, and there are so many of them.
-            assert!(ahead <= tiles * 200_000, "{ahead} bytes ahead with {plan:?}");
-            let in_memory = once;
+            assert!(ahead <= tiles as u64 * 200_000, "{ahead} bytes ahead with {plan:?}");
             if step == 0 {
-                assert_eq!(in_memory, 0, "{plan:?}");
+                assert_eq!(once, 0, "{plan:?}");
             } else if step == 6 {
                 assert_eq!(streamed + ahead, 0, "{plan:?}");
             } else {
-                assert!(in_memory > 0 && streamed + ahead > 0, "{plan:?}");
-                assert!(in_memory as u64 <= plan.pinned.0, "{plan:?}");
+                assert!(once > 0 && streamed + ahead > 0, "{plan:?}");
+                assert!(once <= plan.pinned.0, "{plan:?}");
             }
         }
     }
