@@ -65,6 +65,8 @@ fn a_stop_gives_the_terminal_to_the_shell_and_a_continue_takes_it_back() {
     terminal.wait_without("a draft");
     terminal.keys("\x03");
     terminal.wait_for("left: Quit");
+    // What is typed before the shell reads again may be thrown away.
+    terminal.wait_until("the shell's prompt", |screen| screen.trim_end().ends_with("shell>"));
     terminal.assert_restored_to_shell();
     terminal.keys("exit\r");
     terminal.wait();
