@@ -1,5 +1,7 @@
 //! Tokenizer and chat format on the checkpoints of the repository.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test itself")]
+
 #[path = "chat/golden.rs"]
 mod golden;
 #[path = "chat/hostile.rs"]

@@ -4,6 +4,8 @@
 
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "support/nano.rs"]
+mod nano;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/stopping.rs"]

@@ -6,5 +6,7 @@
 mod driver;
 #[path = "engine/failures.rs"]
 mod failures;
+#[path = "support/nano.rs"]
+mod nano;
 #[path = "engine/turns.rs"]
 mod turns;

@@ -5,6 +5,7 @@
 //! read by a [`Parser`], token by token, into [`Part`](crate::protocol::Part)s. A [`Transcript`] keeps both sides.
 
 mod arguments;
+mod call;
 mod error;
 mod json;
 mod openai;

@@ -1,11 +1,9 @@
 //! The model's output, token by token, as thinking, answer and tool calls (spec, section 3.5).
 
-use serde_json::{Map, Value};
-
-use super::arguments;
+use super::call::Call;
 use super::spelled::{Item, Scanner};
 use super::tag::{Head, Marker, Markers, Name};
-use crate::protocol::{Arguments, Part, Thinking, ToolCall};
+use crate::protocol::{Part, Thinking};
 use crate::tokenizer::{Decoder, Tokenizer};
 
 /// Where the text that comes next belongs.
@@ -35,8 +33,8 @@ pub enum Channel {
 ///   control token has opened, they are text.
 /// * Tool calls are read whether or not tools were offered, and handed out when they are whole; at the end, as far as
 ///   they came.
-/// * What may become a marker, a tag or a character is held back, and a half one is never shown. Other reserved ids, and
-///   ids outside the vocabulary, are skipped.
+/// * What may become a marker, a tag or a character is held back, and a half one is never shown (at the end a lone `<` is:
+///   it is more likely a sign of the text). Other reserved ids, and ids outside the vocabulary, are skipped.
 #[derive(Clone, Debug)]
 pub struct Parser {
     markers: Markers,
@@ -55,26 +53,6 @@ struct Tag {
     opens: bool,
     spelled: bool,
     head: Head,
-}
-
-/// A tool call that waits for its end.
-#[derive(Clone, Debug)]
-struct Call {
-    tool: String,
-    arguments: Map<String, Value>,
-    /// What was given outside of arguments, or as one piece of JSON.
-    loose: String,
-    argument: Option<Argument>,
-}
-
-/// An argument that waits for its end.
-#[derive(Clone, Debug)]
-struct Argument {
-    /// Nothing for a piece of JSON that is all arguments.
-    key: Option<String>,
-    is_text: bool,
-    spelled: bool,
-    value: String,
 }
 
 impl Parser {
@@ -118,14 +96,14 @@ impl Parser {
     /// Gives what was held back. A call or a character that is not whole comes as far as it goes, a marker or tag not.
     pub fn finish(&mut self) -> Vec<Part> {
         if !self.ended {
-            self.end_text(Scanner::cut);
+            self.end_text(if self.tag.is_some() { Scanner::cut_in_tag } else { Scanner::cut });
             // A name that closes says enough without its end. Less than that, or half a tag that opens, is not shown.
             let enough = |tag: &Tag| match Name::of(tag.head.name()) {
                 Some(_) => !tag.opens,
                 None => !Name::may_begin_with(tag.head.name()),
             };
             if let Some(tag) = self.tag.take().filter(enough) {
-                self.tag_without_end(&tag);
+                self.tag_without_end(&tag, false);
             }
             self.end_call();
             self.ended = true;
@@ -166,8 +144,7 @@ impl Parser {
 
     /// Whether spelled markers are text here.
     fn is_literal(&self) -> bool {
-        let argument = self.call.as_ref().and_then(|call| call.argument.as_ref());
-        self.tag.is_none() && argument.is_some_and(|argument| !argument.spelled)
+        self.tag.is_none() && self.call.as_ref().is_some_and(Call::is_literal)
     }
 
     /// A character that is no part of a marker.
@@ -175,7 +152,7 @@ impl Parser {
         let Some(tag) = &mut self.tag else { return self.text(c) };
         if !tag.head.push(c) {
             if let Some(tag) = self.tag.take()
-                && !self.tag_without_end(&tag)
+                && !self.tag_without_end(&tag, true)
                 && !tag.spelled
             {
                 self.release(&tag.head.text);
@@ -195,7 +172,7 @@ impl Parser {
             if marker == Marker::Sep {
                 return self.tag_with_end(&tag);
             }
-            self.tag_without_end(&tag);
+            self.tag_without_end(&tag, false);
         }
         match marker {
             Marker::Open | Marker::Close => {
@@ -219,8 +196,8 @@ impl Parser {
     }
 
     /// A tag whose `<|sep|>` is missing: another marker stands there, or the end, or text that no head can have.
-    /// A spelled one is text, unless its line ends with it. Says whether anything came of it.
-    fn tag_without_end(&mut self, tag: &Tag) -> bool {
+    /// A spelled one is text, unless nothing follows it on its line. Says whether anything came of it.
+    fn tag_without_end(&mut self, tag: &Tag, text_follows: bool) -> bool {
         let Head { text, .. } = &tag.head;
         let known = match Name::of(tag.head.name()) {
             Some(name) => Some((name, tag.head.rest())),
@@ -228,7 +205,7 @@ impl Parser {
             None => Name::prefix_of(text).map(|name| (name, &text[name.as_str().len()..])),
         };
         match known {
-            Some((name, rest)) if !tag.spelled || rest.starts_with('\n') || rest.trim().is_empty() => {
+            Some((name, rest)) if !tag.spelled || ends_line(rest, text_follows) => {
                 self.apply(tag, name);
                 self.release(rest);
                 true
@@ -263,17 +240,13 @@ impl Parser {
                 self.end_call();
                 self.channel = Channel::Tools;
                 let tool = head.attribute("tool").or_else(|| head.attribute("name")).unwrap_or_default();
-                self.call = Some(Call { tool, arguments: Map::new(), loose: String::new(), argument: None });
+                self.call = Some(Call::new(tool));
             }
             (true, Name::Argument | Name::Json) => {
                 if let Some(call) = &mut self.call {
-                    call.end_argument();
-                    call.argument = Some(Argument {
-                        key: (name == Name::Argument).then(|| head.attribute("key").unwrap_or_default()),
-                        is_text: head.attribute("type").is_none_or(|kind| kind == "string"),
-                        spelled: *spelled,
-                        value: String::new(),
-                    });
+                    let key = (name == Name::Argument).then(|| head.attribute("key").unwrap_or_default());
+                    let is_text = head.attribute("type").is_none_or(|kind| kind == "string");
+                    call.begin_argument(key, is_text, *spelled);
                 }
             }
             (false, Name::Argument | Name::Json) => {
@@ -306,9 +279,7 @@ impl Parser {
 
     fn text(&mut self, c: char) {
         if let Some(call) = &mut self.call {
-            let text = call.argument.as_mut().map_or(&mut call.loose, |argument| &mut argument.value);
-            text.push(c);
-            return;
+            return call.push(c);
         }
         match (self.channel, self.parts.last_mut()) {
             (Channel::Between | Channel::Tools, _) if c.is_whitespace() => {}
@@ -327,34 +298,15 @@ impl Parser {
     }
 
     fn end_call(&mut self) {
-        let Some(mut call) = self.call.take() else { return };
-        call.end_argument();
-        let Call { tool, arguments, loose, .. } = call;
-        let arguments = if arguments.is_empty() && !loose.trim().is_empty() {
-            arguments::from_text(&loose).unwrap_or(Arguments::Raw(loose))
-        } else {
-            Arguments::Object(arguments)
-        };
-        let is_empty = matches!(&arguments, Arguments::Object(map) if map.is_empty());
-        // A call that names no tool and gives it nothing says nothing.
-        if !tool.is_empty() || !is_empty {
-            self.parts.push(Part::ToolCall(ToolCall { id: None, name: tool, arguments }));
-        }
+        let call = self.call.take().and_then(Call::finish);
+        self.parts.extend(call.map(Part::ToolCall));
     }
 }
 
-impl Call {
-    fn end_argument(&mut self) {
-        let Some(Argument { key, is_text, value, .. }) = self.argument.take() else { return };
-        match key {
-            None => self.loose.push_str(&value),
-            Some(key) => {
-                // What is not the JSON that its type promises is kept as text.
-                let read = if is_text { None } else { serde_json::from_str(&value).ok() };
-                self.arguments.insert(key, read.unwrap_or(Value::String(value)));
-            }
-        }
-    }
+/// Whether a line ends before anything but white space does.
+fn ends_line(rest: &str, text_follows: bool) -> bool {
+    let rest = rest.trim_start_matches([' ', '\t', '\r']);
+    rest.starts_with('\n') || (rest.is_empty() && !text_follows)
 }
 
 #[cfg(test)]

@@ -281,7 +281,7 @@ impl Prompt {
             let tool = call
                 .filter(|_| matched)
                 .and_then(name_of)
-                .or(name.as_deref().filter(|name| !name.is_empty()))
+                .or(name.as_deref())
                 .or_else(|| name_of(index))
                 .ok_or(Error::NamelessTool { index: first + place + 1, call: index + 1 })?;
             self.message(&[("role", "tool"), ("tool", tool), ("index", &(index + 1).to_string())], content);

@@ -54,9 +54,14 @@ impl Scanner {
         self.code = Code::default();
     }
 
-    /// The same where the output was cut: no half marker is shown.
+    /// The same where the output was cut: no half marker is shown. A lone `<` is more likely a sign of the text.
     pub(super) fn cut(&mut self, items: &mut Vec<Item>) {
-        if self.held.starts_with("<|") && self.truncated().is_none() {
+        if self.held == "<" { self.flush(items) } else { self.cut_in_tag(items) }
+    }
+
+    /// The same inside of a tag, where it is the beginning of the next marker.
+    pub(super) fn cut_in_tag(&mut self, items: &mut Vec<Item>) {
+        if self.truncated().is_none() {
             self.held.clear();
         }
         self.flush(items);

@@ -21,7 +21,7 @@ pub enum Error {
         /// Empty, or the entry that cannot be read and a colon.
         place: String,
         /// What the parser says, with line and column.
-        problem: serde_json::Error,
+        problem: String,
     },
     /// A field of a config is missing, of the wrong type, out of range, or not what this program computes.
     #[error("{file}: {field}: expected {expected}, found {found}")]
@@ -36,13 +36,13 @@ pub enum Error {
         found: String,
     },
     /// The folder holds no shard.
-    #[error("{}: expected shards named *.safetensors, found none", dir.display())]
+    #[error("{}: expected shards named *.safetensors, found none", path_shown(dir))]
     NoShards {
         /// The folder.
         dir: PathBuf,
     },
     /// The folder holds more shards than any checkpoint.
-    #[error("{}: expected at most {limit} shards, found {found}", dir.display())]
+    #[error("{}: expected at most {limit} shards, found {found}", path_shown(dir))]
     TooManyShards {
         /// The folder.
         dir: PathBuf,
@@ -86,7 +86,7 @@ pub enum Error {
         second: String,
     },
     /// Tensors of the language model are in no shard.
-    #[error("{}: expected {expected} tensors of the language model, found {found}: {} missing{}", dir.display(), names(tensors, expected - found), shards(missing_shards))]
+    #[error("{}: expected {expected} tensors of the language model, found {found}: {} missing{}", path_shown(dir), names(tensors, expected - found), shards(missing_shards))]
     Missing {
         /// The folder.
         dir: PathBuf,
@@ -175,7 +175,7 @@ const SHOWN_CHARS: usize = 120;
 
 /// Text from a file as a message may show it: cut, and without anything that could move a cursor.
 pub(super) fn shown(text: &str) -> String {
-    let mut out: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    let mut out = escaped(text.chars().take(SHOWN_CHARS));
     if text.chars().nth(SHOWN_CHARS).is_some() {
         out.push('…');
     }
@@ -184,7 +184,35 @@ pub(super) fn shown(text: &str) -> String {
 
 /// The name of a file as a message shows it.
 pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| shown(&path.to_string_lossy()), |name| shown(&name.to_string_lossy()))
+    path.file_name().map_or_else(|| path_shown(path), |name| shown(&name.to_string_lossy()))
+}
+
+/// A path as a message shows it: whole, since it may have to be found by it.
+fn path_shown(path: &Path) -> String {
+    escaped(path.to_string_lossy().chars())
+}
+
+/// Control characters and others that do not print are written as their numbers. Quotes stay as they are.
+fn escaped(chars: impl Iterator<Item = char>) -> String {
+    let mut out = String::new();
+    for c in chars {
+        match c {
+            '"' | '\'' | '\\' => out.push(c),
+            c => out.extend(c.escape_debug()),
+        }
+    }
+    out
+}
+
+/// What the JSON parser says: it may repeat text of the file at any length, and ends with line and column.
+pub(super) fn json(file: String, place: String, problem: &serde_json::Error) -> Error {
+    let text = problem.to_string();
+    let at = format!(" at line {} column {}", problem.line(), problem.column());
+    let problem = match text.strip_suffix(&at) {
+        Some(text) => shown(text) + &at,
+        None => shown(&text),
+    };
+    Error::Json { file, place, problem }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
-use super::error::{Error, shown};
+use super::error::{self, Error, shown};
 use crate::sys::file::Source;
 
 /// Longest header: the released ones have about 0.82 MB.
@@ -121,7 +121,7 @@ fn parse(
     parsed.map_err(|problem| {
         let place =
             scan.place.map_or_else(|| "the header: ".to_owned(), |name| format!("{}: ", shown(&name)));
-        Error::Json { file: shard.to_owned(), place, problem }
+        error::json(shard.to_owned(), place, &problem)
     })?;
     scan.ranges.check(shard, header, data_len)
 }
@@ -378,3 +378,6 @@ impl<'de> Deserialize<'de> for Remarks {
         deserializer.deserialize_map(Texts)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ struct Spot(u64);
 impl Spot {
     /// Bits of the offset: files of up to 256 TiB.
     const OFFSET_BITS: u32 = 48;
-    /// No place. Its shard is [`MAX_SHARDS`], which no shard has.
+    /// No place: its shard would be far above [`MAX_SHARDS`].
     const NONE: Self = Self(u64::MAX);
 
     /// Nothing where the offset is too large.
@@ -81,10 +81,7 @@ impl Shard {
             Err(Error::Tensor { shard: file.to_owned(), tensor: shown(entry.name), expected, found })
         };
         let beyond = |what: &str, count: usize, field: &str, found: u32| {
-            refuse(
-                format!("a {what} below {count} (config.json: text_config.{field})"),
-                format!("{what} {found}"),
-            )
+            refuse(format!("{what} below {count} (config.json: text_config.{field})"), found.to_string())
         };
         let Some(name) = Name::parse(entry.name) else {
             return refuse("a tensor of Kimi K3".to_owned(), "an unknown name".to_owned());
@@ -95,10 +92,10 @@ impl Shard {
         let expected = match name {
             Name::Skipped => return Ok(()),
             Name::Layer(layer, _) | Name::Expert(layer, ..) if layer as usize >= config.layers() => {
-                return beyond("layer", config.layers(), "num_hidden_layers", layer);
+                return beyond("a layer", config.layers(), "num_hidden_layers", layer);
             }
             Name::Expert(_, expert, _) if expert as usize >= config.moe.experts => {
-                return beyond("expert", config.moe.experts, "num_experts", expert);
+                return beyond("an expert", config.moe.experts, "num_experts", expert);
             }
             Name::Expert(layer, expert, part) => {
                 let (rows, columns) = part.shape(config);
@@ -114,6 +111,8 @@ impl Shard {
         let Some((slot, dtype, shape)) = expected else {
             return refuse(unlike(config, name), found());
         };
+        let narrow = matches!(slot, Slot::Trunk(Tensor::Layer(_, tensor)) if tensor.may_be_bf16());
+        let dtype = if narrow && entry.dtype == Dtype::Bf16.as_str() { Dtype::Bf16 } else { dtype };
         if entry.dtype != dtype.as_str() || !shape.accepts(entry.shape) {
             return refuse(format!("{} {shape}", dtype.as_str()), found());
         }
@@ -166,10 +165,10 @@ fn trunk_slot(tensor: Tensor) -> usize {
 /// Slot of a part of an expert, or nothing where the model has no such expert.
 fn expert_slot(config: &ModelConfig, layer: usize, expert: usize, part: ExpertPart) -> Option<u32> {
     let row = layer.checked_sub(config.dense_layers)?;
-    let there = layer < config.layers() && expert < config.moe.experts;
-    // The bounds of the config keep this far below 2^32.
-    let slot = (row * config.moe.experts + expert) * PARTS + part as usize;
-    if there { u32::try_from(slot).ok() } else { None }
+    if layer >= config.layers() || expert >= config.moe.experts {
+        return None;
+    }
+    u32::try_from((row * config.moe.experts + expert) * PARTS + part as usize).ok()
 }
 
 impl Index {
@@ -265,5 +264,68 @@ impl Census {
         } else if self.missing.len() < NAMED {
             self.missing.push(name());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    use super::*;
+
+    fn tiny() -> ModelConfig {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tiny/config.json");
+        ModelConfig::read(Path::new(path)).unwrap()
+    }
+
+    #[test]
+    fn a_spot_holds_every_shard_and_offset_in_eight_bytes() {
+        let last_shard = u16::try_from(MAX_SHARDS - 1).unwrap();
+        for shard in [0, 1, last_shard] {
+            for offset in [0, 1, (1 << 48) - 1] {
+                assert_eq!(Spot::new(shard, offset).unwrap().get(), Some((shard, offset)));
+            }
+        }
+        assert_eq!(Spot::new(0, 1 << 48), None);
+        assert_eq!(Spot::NONE.get(), None);
+        assert_eq!(size_of::<Spot>(), 8);
+    }
+
+    #[test]
+    fn no_two_tensors_share_a_slot_and_slots_know_their_names() {
+        let config = tiny();
+        let trunk: HashSet<usize> = Tensor::all(&config).map(trunk_slot).collect();
+        let count = GLOBAL.len() + config.layers() * LayerTensor::ALL.len();
+        assert_eq!((trunk.len(), trunk.iter().max()), (count, Some(&(count - 1))));
+
+        let mut next = 0;
+        for layer in 1..13 {
+            for expert in 0..16 {
+                for part in ExpertPart::ALL {
+                    let slot = expert_slot(&config, layer, expert, part).unwrap();
+                    assert_eq!(slot, next);
+                    assert_eq!(expert_name(&config, slot as usize), name::of_expert(layer, expert, part));
+                    next += 1;
+                }
+            }
+        }
+        for (layer, expert) in [(0, 0), (13, 0), (1, 16), (usize::MAX, 0)] {
+            assert_eq!(expert_slot(&config, layer, expert, ExpertPart::UpScale), None);
+        }
+    }
+
+    #[test]
+    fn an_empty_index_misses_everything_and_names_the_first() {
+        let config = tiny();
+        let index = Index::join(&config, vec![Shard::default()], &["s".to_owned()]).unwrap();
+        let census = index.census(&config);
+        assert_eq!((census.expected, census.found), (1492, 0));
+        let expected = [
+            "language_model.model.embed_tokens.weight",
+            "language_model.lm_head.weight",
+            "language_model.model.norm.weight",
+        ];
+        assert_eq!(census.missing, expected);
     }
 }

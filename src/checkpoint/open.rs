@@ -26,7 +26,8 @@ impl Checkpoint {
     /// Name of the model's config in its folder.
     pub const CONFIG_FILE: &'static str = "config.json";
 
-    /// Reads the configs and the header of every shard in the folder `dir`. No weight is read.
+    /// Reads the configs and the header of every shard in the folder `dir`, shards side by side on the threads of the
+    /// current rayon pool. No weight is read, and `model.safetensors.index.json` is not needed: the headers say more.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let config = ModelConfig::read(&dir.join(Self::CONFIG_FILE))?;
         let generation = GenerationConfig::read(dir)?;
@@ -97,8 +98,9 @@ impl Checkpoint {
         self.config.expert_bytes()
     }
 
-    /// Every tensor of the trunk, those without a layer first, then layer by layer. A shape of [`Shape::AtLeast`] may
-    /// have fewer elements than the extent.
+    /// Every tensor of the trunk, those without a layer first, then layer by layer, with the type that it is stored as
+    /// (KDA's output norm may be F32 or BF16, everything else is as [`Tensor::expected`] says). A shape of
+    /// [`Shape::AtLeast`] may have fewer elements than the extent.
     pub fn trunk(&self) -> impl Iterator<Item = (Tensor, Dtype, Shape, Extent)> {
         Tensor::all(&self.config).filter_map(|tensor| {
             let (_, shape) = tensor.expected(&self.config)?;

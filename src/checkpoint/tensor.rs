@@ -218,6 +218,12 @@ layer_tensors! {
 }
 
 impl LayerTensor {
+    /// Whether a checkpoint may also store it as BF16 where [`LayerTensor::expected`] says F32: the release keeps this
+    /// norm in F32 and all others in BF16, and copies that treat all norms alike lose nothing but digits.
+    pub(super) const fn may_be_bf16(self) -> bool {
+        matches!(self, Self::KdaONorm)
+    }
+
     /// Type and shape in layer `layer` of a model, or nothing where that layer has no such tensor.
     pub fn expected(self, config: &ModelConfig, layer: usize) -> Option<(Dtype, Shape)> {
         use Shape::{AtLeast, Conv, Matrix, Vector};
@@ -309,6 +315,33 @@ impl ExpertPart {
             Self::GateScale | Self::UpScale => (moe.width, moe.latent / 32),
             Self::DownPacked => (moe.latent, moe.width / 2),
             Self::DownScale => (moe.latent, moe.width / 32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dimensions in headers.
+    type Dims = &'static [&'static [u64]];
+
+    #[test]
+    fn shapes_accept_their_dimensions_and_no_others() {
+        let cases: [(Shape, &str, Dims, Dims); 4] = [
+            (Shape::Vector(4), "[4]", &[&[4]], &[&[3], &[5], &[4, 1], &[1, 4], &[]]),
+            (Shape::AtLeast(4), "[4 or more]", &[&[4], &[5], &[128]], &[&[3], &[4, 1], &[]]),
+            (Shape::Matrix(2, 3), "[2, 3]", &[&[2, 3]], &[&[3, 2], &[6], &[2, 1, 3], &[2, 3, 1], &[]]),
+            (Shape::Conv(2, 3), "[2, 1, 3]", &[&[2, 1, 3]], &[&[2, 3], &[2, 2, 3], &[3, 1, 2], &[6], &[]]),
+        ];
+        for (shape, text, right, wrong) in cases {
+            assert_eq!(shape.to_string(), text);
+            for dims in right {
+                assert!(shape.accepts(dims), "{shape} {dims:?}");
+            }
+            for dims in wrong {
+                assert!(!shape.accepts(dims), "{shape} {dims:?}");
+            }
         }
     }
 }

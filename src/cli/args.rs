@@ -8,6 +8,9 @@ use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 
 use crate::config::Key;
 
+/// Over the flags that every verb takes.
+const SETTINGS: &str = "Settings";
+
 const EXAMPLES: &str = "\
 Examples:
   dormouse                              chat with the small model that comes with the program
@@ -42,22 +45,22 @@ pub(super) struct Args {
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct Common {
     /// Folder of the checkpoint; without it, the small model that comes with the program
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "DIR")]
     model: Option<OsString>,
     /// Memory that the engine may use, like 24GiB or 8GB; changes the speed and never the answer
-    #[arg(long, global = true, value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "SIZE", allow_hyphen_values = true)]
     memory: Option<OsString>,
     /// Threads that compute; without it, one for each physical core
-    #[arg(long, global = true, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "N", allow_hyphen_values = true)]
     threads: Option<OsString>,
     /// How much the model thinks before it answers: off, low, high or max [default: low]
-    #[arg(long, global = true, value_name = "EFFORT")]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "EFFORT")]
     think: Option<OsString>,
     /// How freely tokens are drawn; 0 always takes the likeliest [default: the checkpoint's, else 1]
-    #[arg(long, global = true, value_name = "X", allow_hyphen_values = true)]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "X", allow_hyphen_values = true)]
     temperature: Option<OsString>,
     /// Draw from the likeliest tokens that together reach this probability [default: the checkpoint's, else 0.95]
-    #[arg(long, global = true, value_name = "X", allow_hyphen_values = true)]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "X", allow_hyphen_values = true)]
     top_p: Option<OsString>,
 }
 

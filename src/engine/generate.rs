@@ -171,7 +171,9 @@ impl Turn<'_> {
         let began = Instant::now();
         let mut logits = None;
         let mut done = 0;
-        for chunk in unread.chunks(self.request.prefill_chunk.unwrap_or(CHUNK).max(1)) {
+        // A chunk that would leave the budget is cut: it never changes a bit, only the time.
+        let together = self.request.prefill_chunk.unwrap_or(CHUNK).clamp(1, self.loaded.most_together);
+        for chunk in unread.chunks(together) {
             if self.request.cancel.is_cancelled() {
                 return Ok(None);
             }

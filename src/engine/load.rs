@@ -24,6 +24,8 @@ pub(super) struct Loaded {
     pub(super) markers: Markers,
     /// Ids that end a turn.
     pub(super) stop_ids: Vec<u32>,
+    /// The most tokens that one pass may take together.
+    pub(super) most_together: usize,
     /// Memory that everything may take together.
     pub(super) budget: Bytes,
     pub(super) facts: ModelFacts,
@@ -62,6 +64,7 @@ pub(super) fn load(
 
     let budget = budget(settings.memory)?;
     let plan = Plan::new(&checkpoint, budget, reserve(config))?;
+    let most_together = most_together(config, &plan);
     let threads = settings.threads.unwrap_or_else(cpu::physical_cores);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -93,7 +96,7 @@ pub(super) fn load(
     };
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
-    Ok(Loaded { model, tokenizer, markers, stop_ids, budget, facts, kept: None })
+    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, budget, facts, kept: None })
 }
 
 /// Both configs are honoured, and `[EOS]`, which the model may write where a document would end.
@@ -132,14 +135,28 @@ const RESERVED_POSITIONS: usize = 8192;
 /// What is needed beside the weights: the program as it is now, the state, and the activations of one pass.
 fn reserve(config: &ModelConfig) -> Bytes {
     let state = State::bytes(config, RESERVED_POSITIONS.min(config.context_limit));
+    // What grows with the context grows by doubling.
+    let growth = state - State::bytes(config, 0);
+    let logits = config.vocabulary as u64 * 4 * 3;
+    Bytes(memory::process().rss + state + growth + logits + activations(config) * CHUNK as u64)
+}
+
+/// Bytes that a pass takes for each of its tokens, generously: snapshots of the residual stream, and the widest
+/// moments of mixer and feed-forward, with the copies that are made of them for the kernels.
+fn activations(config: &ModelConfig) -> u64 {
     let mla = &config.mla;
-    // Snapshots of the residual stream, then the widest moments of mixer and feed-forward, generously.
-    let snapshots = config.layers() / config.residual_block.max(1) + 8;
+    let snapshots = config.hidden * (config.layers() / config.residual_block.max(1) + 8);
     let mixer = (config.kda.width() * 8).max(mla.heads * (mla.nope + mla.rope + mla.kv_rank + mla.value) * 2);
-    let widths =
-        config.hidden * snapshots + mixer + config.dense_width.max(config.moe.shared * config.moe.width) * 3;
-    let activations = (widths * CHUNK + config.vocabulary * 3) as u64 * 4;
-    Bytes(memory::process().rss + state + activations)
+    let ffn = config.dense_width.max(config.moe.shared * config.moe.width) * 3;
+    (snapshots + mixer + ffn) as u64 * 2 * 4
+}
+
+/// The most tokens that one pass may take together without leaving the budget: [`CHUNK`], which is set aside for, and
+/// as many more as the plan left room for.
+fn most_together(config: &ModelConfig, plan: &Plan) -> usize {
+    let planned = plan.trunk.0 + plan.reserved.0 + plan.slots as u64 * plan.expert.0;
+    let more = plan.budget.0.saturating_sub(planned) / activations(config).max(1);
+    usize::try_from(more).unwrap_or(usize::MAX).saturating_add(CHUNK)
 }
 
 /// The folder's own name, also where it was given as `.`.

@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use crate::model::Observer;
 use crate::protocol::{CancelFlag, Telemetry};
-use crate::store::Store;
+use crate::store::{Counters, Store};
 use crate::sys::memory;
 
 /// How often memory is sampled.
@@ -31,19 +31,22 @@ pub(super) fn sample_memory(telemetry: &Telemetry) {
     telemetry.machine_memory.store(memory::machine().total, Relaxed);
 }
 
-/// Writes down what the store has counted.
+/// Writes down what the store has counted and holds.
 pub(super) fn publish(telemetry: &Telemetry, store: &Store) {
-    let counters = store.counters();
+    publish_counters(telemetry, store.counters());
+    telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
+    telemetry.slots_total.store(store.slots() as u64, Relaxed);
+}
+
+fn publish_counters(telemetry: &Telemetry, counters: Counters) {
     telemetry.trunk_bytes.store(counters.trunk_bytes, Relaxed);
     telemetry.expert_bytes.store(counters.expert_bytes, Relaxed);
     telemetry.expert_requests.store(counters.requests, Relaxed);
     telemetry.expert_resident.store(counters.resident, Relaxed);
     telemetry.expert_reads.store(counters.reads, Relaxed);
-    telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
-    telemetry.slots_total.store(store.slots() as u64, Relaxed);
 }
 
-/// Watches the forward passes of one turn: writes down the layer, and stops when the user asks.
+/// Watches the forward passes of one turn: writes down the layer and what was read, and stops when the user asks.
 pub(super) struct Watch<'a> {
     pub(super) telemetry: &'a Telemetry,
     pub(super) cancel: &'a CancelFlag,
@@ -54,6 +57,11 @@ impl Observer for Watch<'_> {
     fn layer(&self, layer: usize) {
         self.telemetry.layer.store(layer as u64, Relaxed);
         self.beside.layer(layer);
+    }
+
+    fn counted(&self, counters: Counters) {
+        publish_counters(self.telemetry, counters);
+        self.beside.counted(counters);
     }
 
     fn cancelled(&self) -> bool {

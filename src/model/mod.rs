@@ -19,6 +19,8 @@ pub use error::Error;
 pub use forward::{Model, Rows};
 pub use state::State;
 
+use crate::store::Counters;
+
 /// Epsilon of the norms inside MLA (spec, section 4.1): the released class is built with its default, not with the
 /// config's.
 pub const MLA_NORM_EPS: f32 = 1e-6;
@@ -30,6 +32,9 @@ pub const L2_NORM_EPS: f32 = 1e-6;
 pub trait Observer: Sync {
     /// Layer `layer`, counted from zero, begins.
     fn layer(&self, _layer: usize) {}
+
+    /// What the store has counted so far, told as each layer begins: at full size one pass takes long.
+    fn counted(&self, _counters: Counters) {}
 
     /// Whether to stop. Asked between matrices and between experts.
     fn cancelled(&self) -> bool {

@@ -150,7 +150,9 @@ pub(super) mod tests {
     pub(in crate::tokenizer) fn lines(more: &[&str]) -> String {
         let bytes = (0..=u8::MAX).map(|byte| vec![byte]);
         let all = bytes.chain(more.iter().map(|token| token.as_bytes().to_vec()));
-        all.enumerate().map(|(rank, token)| format!("{} {rank}\n", STANDARD.encode(token))).collect()
+        let lines: Vec<String> =
+            all.enumerate().map(|(rank, token)| format!("{} {rank}\n", STANDARD.encode(token))).collect();
+        lines.concat()
     }
 
     fn parse(text: &str, count: u32) -> Result<Ranks, Error> {

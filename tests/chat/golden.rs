@@ -24,7 +24,7 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
-/// Awkward texts, and their ids after `tiktoken` with the ranks of the small model and the pattern of the spec.
+/// Awkward texts, and their ids as `tests/fixtures/nano/encode.py` computed them with `tiktoken`.
 #[test]
 fn awkward_texts_have_the_ids_of_an_independent_tokenizer() {
     #[derive(Deserialize)]

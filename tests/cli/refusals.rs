@@ -2,7 +2,8 @@
 
 use std::fs::{self, OpenOptions};
 
-use crate::support::{User, copy_of_nano, object, stderr, stdout};
+use crate::nano::{copy_of_nano, nano};
+use crate::support::{User, object, stderr, stdout};
 
 /// Runs, and holds exit code and message against what they should be. Nothing may have panicked.
 fn refused(user: &User, arguments: &str, code: i32, names: &str) {
@@ -98,7 +99,7 @@ fn a_model_that_is_not_there_or_damaged_is_refused() {
     OpenOptions::new().write(true).open(model.path().join(shard)).unwrap().set_len(100_000).unwrap();
     assert!(run(model.path()).contains(shard));
     fs::remove_file(model.path().join("tiktoken.model")).unwrap();
-    fs::copy(crate::support::nano().join(shard), model.path().join(shard)).unwrap();
+    fs::copy(nano().join(shard), model.path().join(shard)).unwrap();
     assert!(run(model.path()).contains("tiktoken.model"));
 }
 

@@ -59,7 +59,7 @@ fn an_interrupted_run_still_prints_its_object() {
     while !logits.exists() {
         std::thread::sleep(Duration::from_millis(2));
     }
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(1500));
     interrupt(&child);
     let mut line = String::new();
     child.stdout.take().unwrap().read_to_string(&mut line).unwrap();

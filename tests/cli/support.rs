@@ -1,24 +1,11 @@
 //! The program with a home of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The small model as it lies in the repository.
-pub(crate) fn nano() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano")
-}
-
-/// A copy of the small model that a test may damage.
-pub(crate) fn copy_of_nano() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(nano()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
-    }
-    dir
-}
+use crate::nano::nano;
 
 /// A user who has never run the program.
 pub(crate) struct User {

@@ -1,6 +1,6 @@
 //! An engine under test, and what comes of a turn.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use dormouse::engine;
@@ -9,23 +9,10 @@ use dormouse::protocol::{
     TurnRequest, UserError,
 };
 
+use crate::nano::nano;
+
 /// Far longer than anything here takes, and short enough to notice a hang.
 const PATIENCE: Duration = Duration::from_mins(2);
-
-/// The small model as it lies in the repository.
-pub(crate) fn nano() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano")
-}
-
-/// A copy of the small model that a test may damage.
-pub(crate) fn copy_of_nano() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(nano()).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
-    }
-    dir
-}
 
 /// All that a turn sent.
 #[derive(Debug)]

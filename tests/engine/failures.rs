@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::TrySendError;
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use dormouse::engine;
 use dormouse::model::Observer;
 use dormouse::protocol::{CancelFlag, Command, Event, ExitCode, Finish, Phase, Settings};
 
-use crate::driver::{Driver, copy_of_nano, nano};
+use crate::driver::Driver;
+use crate::nano::{copy_of_nano, nano};
 
 fn long_prompt() -> Vec<u32> {
     (0..3000).map(|i| 300 + i % 200).collect()
@@ -158,12 +159,37 @@ fn loading_fails_with_an_event_and_can_be_tried_again() {
     assert!(driver.load(&nano(), 1).is_ok());
 }
 
+/// Holds the engine within a pass until it is let go.
+struct Gate {
+    reached: Sender<()>,
+    open: Receiver<()>,
+}
+
+impl Observer for Gate {
+    fn layer(&self, layer: usize) {
+        if layer == 0 {
+            let _ = self.reached.send(());
+            let _ = self.open.recv();
+        }
+    }
+}
+
 #[test]
-fn a_shutdown_is_answered_even_while_loading() {
-    let driver = Driver::new(engine::spawn().unwrap());
+fn a_shutdown_stops_the_loading() {
+    let ((reached, at_gate), (opener, open)) = (bounded(1), bounded(1));
+    let mut driver = Driver::new(engine::spawn_observed(Arc::new(Gate { reached, open })).unwrap());
+    driver.load(&nano(), 1).unwrap();
+    let request = driver.request(&[1, 2, 3], 0);
+    let id = request.turn;
+    driver.send(Command::Generate(Box::new(request)));
+    at_gate.recv().unwrap();
+    // Both are there before the engine can look at either.
     driver.send(Command::Load(Settings { model: nano(), memory: None, threads: Some(1) }));
     driver.send(Command::Shutdown);
-    while !matches!(driver.event(), Event::Stopped) {}
+    opener.send(()).unwrap();
+    assert_eq!(driver.collect(id, |_| {}).outcome.finish, Finish::Length);
+    assert!(matches!(driver.event(), Event::Failed(error) if error.code == ExitCode::Stopped));
+    assert!(matches!(driver.event(), Event::Stopped));
     assert!(
         driver.link.events.recv_timeout(Duration::from_secs(10)).is_err(),
         "nothing comes after the last word"

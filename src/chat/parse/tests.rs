@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::protocol::{Arguments, ToolCall};
 
 fn tiny() -> Tokenizer {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny");
@@ -137,7 +138,7 @@ fn sloppy_output_is_understood() {
         (format!("{ANSWER}yes{CLOSE_ANSWER}{END}"), Thinking::Off, said("", "yes")),
         // Tags without their end, or with something else in its place.
         (
-            format!("hm{{close}}think{{open}}response{{sep}}yes{{close}}response{{close}}message{{end}}"),
+            "hm{close}think{open}response{sep}yes{close}response{close}message{end}".to_owned(),
             Thinking::Low,
             said("hm", "yes"),
         ),
@@ -145,7 +146,7 @@ fn sloppy_output_is_understood() {
         (format!("hm{{close}}thinkYes{END}"), Thinking::Low, said("hm", "Yes")),
         (format!("hm{CLOSE_THINK}{{open}}response: yes{END}"), Thinking::Low, said("hm", ": yes")),
         (
-            format!("hm{{close}}think<|sep|>{{open}}response<|sep|yes{{close}}response{{end}}"),
+            "hm{close}think<|sep|>{open}response<|sep|yes{close}response{end}".to_owned(),
             Thinking::Low,
             said("hm", "yes"),
         ),
@@ -191,14 +192,21 @@ fn markers_in_ordinary_tokens_are_tags_but_never_the_end() {
         (format!("hm{CLOSE_THINK}{ANSWER}yes<|end_of_msg|> and no"), said("hm", "yes and no")),
         // No tag: only the markers go.
         (
-            format!("hm{CLOSE_THINK}{ANSWER}a <|open|> b <|close|>marker ends, <|close|>message tags"),
-            said("hm", "a  b marker ends, message tags"),
+            format!(
+                "hm{CLOSE_THINK}{ANSWER}a <|open|> b <|close|>marker ends, <|close|>message (x) <|close|>message tags"
+            ),
+            said("hm", "a  b marker ends, message (x) message tags"),
         ),
         (format!("hm{CLOSE_THINK}{ANSWER}use <|open|>name<|sep|>."), said("hm", "use name.")),
         // In code all is text.
         (
             format!("hm{CLOSE_THINK}{ANSWER}`<|open|>think<|sep|>`\n```\n<|end_of_msg|>\n```\n<|sep|>{END}"),
             said("hm", "`<|open|>think<|sep|>`\n```\n<|end_of_msg|>\n```\n"),
+        ),
+        // A tag behind a fence that closes ends the code for good.
+        (
+            "```\nx\n```<|close|>think<|sep|><|open|>response<|sep|>a <|close|>response".to_owned(),
+            said("```\nx\n```", "a "),
         ),
         // And what only looks like a marker.
         (
@@ -219,8 +227,8 @@ fn tool_calls_come_whole() {
                 null{close}argument{sep}{open}argument key=\"o\" type=\"object\"{sep}{\"k\": [1]}{close}argument{sep}\
                 {open}argument key=\"a\" type=\"array\"{sep}[]{close}argument{sep}{open}argument key=\"bad\" type=\"number\"{sep}\
                 six{close}argument{sep}{close}call{sep}";
-    let object = |value: Value| Arguments::Object(value.as_object().unwrap().clone());
-    let full = object(json!({
+    let object = |value: &Value| Arguments::Object(value.as_object().unwrap().clone());
+    let full = object(&json!({
         "s": "a `b` <|close|>argument<|sep|>", "n": 1.5, "b": true, "z": null, "o": {"k": [1]}, "a": [], "bad": "six",
     }));
     let read = parse(
@@ -237,39 +245,45 @@ fn tool_calls_come_whole() {
         (
             "{open}call tool=\"f\"{sep}{open}json type=\"object\"{sep}{\"a\": 1}{close}json{sep}{close}call{sep}",
             "f",
-            object(json!({"a": 1})),
+            object(&json!({"a": 1})),
         ),
         (
             "{open}call tool=\"f\"{sep}{open}json type=\"object\"{sep}{\"a\": {close}json{sep}{close}call{sep}",
             "f",
             Arguments::Raw("{\"a\": ".to_owned()),
         ),
-        ("{open}call tool=\"f\"{sep}{\"a\": 1}{close}call{sep}", "f", object(json!({"a": 1}))),
+        ("{open}call tool=\"f\"{sep}{\"a\": 1}{close}call{sep}", "f", object(&json!({"a": 1}))),
         ("{open}call tool=\"f\"{sep}[1]{close}call{sep}", "f", Arguments::Raw("[1]".to_owned())),
-        ("{open}call tool=\"f\"{sep}{close}call{sep}", "f", object(json!({}))),
+        ("{open}call tool=\"f\"{sep}{close}call{sep}", "f", object(&json!({}))),
+        // A marker that is spelled in a name is a part of it.
+        (
+            "{open}call tool=\"<|sep|>f<|open|>\" index=\"1\"{sep}{close}call{sep}",
+            "<|sep|>f<|open|>",
+            object(&json!({})),
+        ),
         // Without closes, without types, and cut.
         (
             "{open}call tool=\"f\"{sep}{open}argument key=\"a\"{sep}x{open}argument key=\"b\" type=\"number\"{sep}2{end}",
             "f",
-            object(json!({"a": "x", "b": 2})),
+            object(&json!({"a": "x", "b": 2})),
         ),
         (
             "{open}call tool=\"f\"{sep}{open}argument key=\"a\" type=\"object\"{sep}{\"k\": ",
             "f",
-            object(json!({"a": "{\"k\": "})),
+            object(&json!({"a": "{\"k\": "})),
         ),
         (
             "{open}call tool=\"f\"{sep}{open}argument key=\"a\" type=\"string\"{sep}x{close}argu",
             "f",
-            object(json!({"a": "x"})),
+            object(&json!({"a": "x"})),
         ),
-        ("{open}call tool=\"f\"{sep}{open}argument ke", "f", object(json!({}))),
-        ("{open}call{sep}{open}argument key=\"a\"{sep}x{end}", "", object(json!({"a": "x"}))),
+        ("{open}call tool=\"f\"{sep}{open}argument ke", "f", object(&json!({}))),
+        ("{open}call{sep}{open}argument key=\"a\"{sep}x{end}", "", object(&json!({"a": "x"}))),
         // With ordinary tokens for the markers: then they count inside an argument too.
         (
             "<|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"a\" type=\"string\"<|sep|>it's `x<|close|>argument<|sep|><|close|>call<|sep|>",
             "f",
-            object(json!({"a": "it's `x"})),
+            object(&json!({"a": "it's `x"})),
         ),
     ] {
         for prefix in [
@@ -334,7 +348,9 @@ fn text_comes_as_soon_as_it_is_certain() {
     let mut push = |text: &str| {
         let ids = ids(&tokenizer, text);
         let mut read = Read::default();
-        ids.iter().for_each(|&id| read.take(parser.push(&tokenizer, id)));
+        for id in ids {
+            read.take(parser.push(&tokenizer, id));
+        }
         read.shown()
     };
     assert_eq!(push("hm <"), "hm |");

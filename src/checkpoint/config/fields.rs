@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::checkpoint::error::{Error, file_name, shown};
+use crate::checkpoint::error::{Error, file_name, json, shown};
 
 /// An object in a config file.
 pub(super) struct Fields<'a> {
@@ -24,7 +24,7 @@ pub(super) fn document(file: &Path, text: &[u8]) -> Result<(String, Map<String, 
             let (field, expected) = ("the top level".to_owned(), "an object".to_owned());
             Err(Error::Field { file, field, expected, found: shown(&other.to_string()) })
         }
-        Err(problem) => Err(Error::Json { file, place: String::new(), problem }),
+        Err(problem) => Err(json(file, String::new(), &problem)),
     }
 }
 
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
     pub(super) fn object(&self, key: &str) -> Result<Self, Error> {
         match self.get(key) {
             Some(Value::Object(map)) => {
-                Ok(Self { file: self.file, prefix: format!("{}{key}.", self.prefix), map })
+                Ok(Self { file: self.file, prefix: format!("{}{}.", self.prefix, shown(key)), map })
             }
             _ => Err(self.refuse(key, "an object")),
         }
