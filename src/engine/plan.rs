@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_budget_above_the_machine_is_refused_with_the_numbers() {
-        let machine = Machine { total: 8 << 30, available: 5 << 30 };
+        let machine = Machine { total: 8 << 30, available: 5 << 30, limited_by: None };
         let error = budget(Some(Bytes(9 << 30)), &machine).unwrap_err();
         assert_eq!(error.code, ExitCode::Resources);
         assert!(error.detail.contains("9.00 GiB") && error.detail.contains("8.00 GiB"), "{error}");
