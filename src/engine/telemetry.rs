@@ -39,6 +39,10 @@ pub(super) fn publish(telemetry: &Telemetry, store: &Store) {
     telemetry.expert_requests.store(counters.requests, Relaxed);
     telemetry.expert_resident.store(counters.resident, Relaxed);
     telemetry.expert_reads.store(counters.reads, Relaxed);
+    telemetry.late.store(counters.late, Relaxed);
+    telemetry.in_time.store(counters.in_time, Relaxed);
+    telemetry.waited_ns.store(counters.waited_ns, Relaxed);
+    telemetry.trunk_resident.store(store.resident_bytes(), Relaxed);
     telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
     telemetry.slots_total.store(store.slots() as u64, Relaxed);
 }

@@ -49,6 +49,7 @@ impl User {
         }
         command.env("HOME", self.home.path());
         command.env("XDG_DATA_HOME", self.path("data")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.args(arguments.split_whitespace());
         command
     }

@@ -122,16 +122,8 @@ fn unescaped(field: &str) -> PathBuf {
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
         let code = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(u8::is_ascii);
-        match code {
-            Some(code) => {
-                out.push(char::from(code));
-                rest = &after[3..];
-            }
-            None => {
-                out.push('\\');
-                rest = after;
-            }
-        }
+        out.push(code.map_or('\\', char::from));
+        rest = if code.is_some() { &after[3..] } else { after };
     }
     out.push_str(rest);
     PathBuf::from(out)
