@@ -92,6 +92,11 @@ impl Rate {
 }
 
 impl Rate {
+    /// Seconds that `bytes` take at this rate; nothing where it is zero.
+    pub fn seconds(self, bytes: Bytes) -> Option<f64> {
+        (self.0 > 0.0).then(|| bytes.0 as f64 / self.0)
+    }
+
     /// Whole bytes in a second.
     pub fn whole(self) -> u64 {
         #[expect(

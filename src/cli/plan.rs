@@ -6,21 +6,28 @@ use serde::Serialize;
 
 use super::args::{Common, Plan};
 use super::{Done, output, report, settings};
-use crate::engine;
+use crate::engine::plan::{self, before_loading};
 use crate::protocol::{PlanFacts, UsedRate, UserError};
+use crate::store;
 use crate::units::{Bytes, Percent, Seconds};
 
 /// Prints the plan; with `--json` an object even where none fits.
 pub(super) fn plan(common: &Common, args: &Plan) -> Result<Done, UserError> {
-    let planned = settings::resolve(common)
-        .and_then(|resolved| resolved.settings())
-        .and_then(|settings| engine::plan::before_loading(&settings));
-    match planned {
+    let settings = settings::resolve(common)?.settings()?;
+    match before_loading(&settings) {
         Ok(facts) if args.json => output::print_json(&Object::from(&facts))?,
         Ok(facts) => output::print(&text(&facts))?,
         Err(error) => {
-            if args.json {
-                output::print_json(&Refused { fits: false, error: report::Failure::from(&error) })?;
+            let numbers = match &error {
+                plan::Error::Store(store::Error::Budget { needed, budget, shortfall }) => {
+                    Some([budget.0, needed.0, shortfall.0])
+                }
+                _ => None,
+            };
+            let error = UserError::from(error);
+            if let (Some([budget, smallest, shortfall]), true) = (numbers, args.json) {
+                let error = report::Failure::from(&error);
+                output::print_json(&Refused { fits: false, budget, smallest, shortfall, error })?;
             }
             return Err(error);
         }
@@ -28,9 +35,13 @@ pub(super) fn plan(common: &Common, args: &Plan) -> Result<Done, UserError> {
     Ok(Done::Well)
 }
 
+/// What scripts read where the budget is too small.
 #[derive(Serialize)]
 struct Refused {
     fits: bool,
+    budget: u64,
+    smallest: u64,
+    shortfall: u64,
     error: report::Failure,
 }
 
@@ -57,6 +68,8 @@ struct MachineObject {
     total: u64,
     available: u64,
     limited_by: Option<String>,
+    /// Whether the budget is no more than that: a run would refuse it else.
+    has_budget: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -141,6 +154,7 @@ impl From<&PlanFacts> for Object {
                 total: facts.machine.0,
                 available: facts.available.0,
                 limited_by: facts.limited_by.clone(),
+                has_budget: facts.is_within_machine(),
             },
             memory: Memory {
                 program: facts.program.0,
@@ -200,7 +214,13 @@ fn text(facts: &PlanFacts) -> String {
     let (matrices, woken) = (facts.matrices.0, facts.woken);
     let resident = facts.pinned.0.min(matrices);
     line("Machine", &facts.machine.to_string(), &format!("{} free{limit}", facts.available));
-    line("Budget", &facts.budget.to_string(), &format!("the smallest that works is {}", facts.smallest));
+    let beyond =
+        if facts.is_within_machine() { "" } else { "; this machine has less, and a run would refuse it" };
+    line(
+        "Budget",
+        &facts.budget.to_string(),
+        &format!("the smallest that works is {}{beyond}", facts.smallest),
+    );
     line("", "", "");
     line("Memory", "", "");
     line("  program", &facts.program.to_string(), "code, stacks, tokenizer, index of the checkpoint");

@@ -51,24 +51,19 @@ pub(super) struct Read {
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct TokenRead {
+struct TokenRead {
     trunk: u64,
     experts: u64,
-    waited_s: f64,
-}
-
-impl From<TokenCost> for TokenRead {
-    fn from(TokenCost { trunk, experts, waited_s }: TokenCost) -> Self {
-        Self { trunk, experts, waited_s }
-    }
 }
 
 /// Tiles and experts that were there when they were needed, or not.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Waits {
     late: u64,
     in_time: u64,
     waited_s: f64,
+    /// For each entry of `timings.decode_s`.
+    per_token_s: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -132,13 +127,22 @@ impl Report {
         self.seed = Some(outcome.seed);
         self.timings.prefill_s = outcome.prefill_s;
         self.timings.decode_s = outcome.decode_s;
+        let tokens = &outcome.tokens;
         self.bytes = Read {
             trunk: outcome.trunk_bytes,
             experts: outcome.expert_bytes,
-            per_token: outcome.tokens.into_iter().map(TokenRead::from).collect(),
+            per_token: tokens
+                .iter()
+                .map(|&TokenCost { trunk, experts, .. }| TokenRead { trunk, experts })
+                .collect(),
         };
         let waits = outcome.waits;
-        self.waits = Waits { late: waits.late, in_time: waits.in_time, waited_s: waits.waited_s };
+        self.waits = Waits {
+            late: waits.late,
+            in_time: waits.in_time,
+            waited_s: waits.waited_s,
+            per_token_s: tokens.iter().map(|token| token.waited_s).collect(),
+        };
         let counts = outcome.experts;
         self.experts = Experts { requests: counts.requests, resident: counts.resident, reads: counts.reads };
     }

@@ -57,6 +57,26 @@ pub struct Wish {
     pub context: Option<usize>,
 }
 
+/// There is no such plan.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The budget is too small, by so and so much: [`store::Error::Budget`].
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The wish itself is none, or the model is none.
+    #[error(transparent)]
+    Refused(#[from] UserError),
+}
+
+impl From<Error> for UserError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Refused(error) => error,
+        }
+    }
+}
+
 impl Wish {
     /// What these settings ask for.
     pub const fn of(settings: &Settings) -> Self {
@@ -66,19 +86,18 @@ impl Wish {
 
 impl Plan {
     /// Makes a plan, or says how much is missing.
-    pub fn new(checkpoint: &Checkpoint, machine: &Machine, wish: Wish) -> Result<Self, UserError> {
+    pub fn new(checkpoint: &Checkpoint, machine: &Machine, wish: Wish) -> Result<Self, Error> {
         let config = checkpoint.config();
         let sizes = Sizes::of(checkpoint);
         let budget = budget(wish.memory, machine)?;
         let state = State::bytes(config, 0);
         let latents = |positions: usize| State::bytes(config, positions) - state;
         let contexts = match wish.context {
-            Some(0) => return Err(usage("a context needs at least one position".to_owned())),
+            Some(0) => return Err(usage("a context needs at least one position".to_owned()).into()),
             Some(positions) if positions > config.context_limit => {
                 let limit = config.context_limit;
-                return Err(usage(format!(
-                    "asked for {positions} positions, the model was made for {limit}"
-                )));
+                let detail = format!("asked for {positions} positions, the model was made for {limit}");
+                return Err(usage(detail).into());
             }
             Some(positions) => vec![positions],
             None => {

@@ -91,6 +91,11 @@ pub struct PlanFacts {
 }
 
 impl PlanFacts {
+    /// Whether this machine has as much as the budget. One that does not tell how much it has is trusted to.
+    pub const fn is_within_machine(&self) -> bool {
+        self.machine.0 == 0 || self.budget.0 <= self.machine.0
+    }
+
     /// Memory that is spoken for: never above the budget.
     pub const fn planned(&self) -> Bytes {
         let (tiles, slots) = (self.tiles as u64 * self.tile.0, self.slots as u64 * self.slot.0);

@@ -233,8 +233,8 @@ impl Measured {
     /// Time, in times of what the disk takes at its best for the same bytes; nothing where none were read.
     fn ratio(&self) -> Option<f64> {
         let best = self.disk.as_ref()?.best(None)?.rate();
-        let floor = (self.trunk() + self.experts()) as f64 / best.0;
-        (floor > 0.0 && floor.is_finite()).then(|| self.total_s() / floor)
+        let floor = best.seconds(Bytes(self.trunk() + self.experts()))?;
+        (floor > 0.0).then(|| self.total_s() / floor)
     }
 }
 

@@ -137,6 +137,8 @@ struct Object {
     folder: String,
     measured_unix_s: u64,
     points: Vec<PointObject>,
+    /// The fastest of them, measured again and for longer: the best are among these.
+    confirmed: Vec<PointObject>,
     skipped: usize,
     no_direct: Option<String>,
     best: Option<PointObject>,
@@ -175,6 +177,7 @@ impl Object {
             folder: folder.display().to_string(),
             measured_unix_s: Day::today().0,
             points: sweep.points.iter().map(PointObject::from).collect(),
+            confirmed: sweep.confirmed.iter().map(PointObject::from).collect(),
             skipped: sweep.skipped,
             no_direct: sweep.no_direct.clone(),
             best: best(None),
@@ -213,6 +216,6 @@ fn text(folder: &Path, sweep: &Sweep) -> String {
         let _ = writeln!(out);
     }
     let best = sweep.best(None).map_or_else(|| "none".to_owned(), described);
-    let _ = writeln!(out, "\nBest: {best}");
+    let _ = writeln!(out, "\nBest, measured again and for longer: {best}");
     out
 }

@@ -1,6 +1,6 @@
 //! A plan as it is shown, with what a token will cost at the rates that are known or assumed.
 
-use super::{Estimate, Plan, Rates, Wish};
+use super::{Error, Estimate, Plan, Rates, Wish};
 use crate::checkpoint::Checkpoint;
 use crate::engine::load::threads;
 use crate::protocol::{KnownRates, Measured, PlanFacts, Settings, UsedRate, UserError};
@@ -14,11 +14,14 @@ const ASSUMED_THREAD: f64 = 5e9;
 /// ...and what the memory of an ordinary machine gives to all of them.
 const ASSUMED_MEMORY: f64 = 40e9;
 
-/// The plan that loading with these settings would make now. Opens the checkpoint and reads no weight.
-pub fn before_loading(settings: &Settings) -> Result<PlanFacts, UserError> {
-    let checkpoint = Checkpoint::open(&settings.model)?;
+/// The plan that loading with these settings would make now. Opens the checkpoint and reads no weight. A budget may be
+/// asked for that this machine does not have: what another one would do is a fair question.
+pub fn before_loading(settings: &Settings) -> Result<PlanFacts, Error> {
+    let checkpoint = Checkpoint::open(&settings.model).map_err(UserError::from)?;
     let machine = memory::machine();
-    let plan = Plan::new(&checkpoint, &machine, Wish::of(settings))?;
+    let any = Machine { total: 0, ..machine.clone() };
+    let plan =
+        Plan::new(&checkpoint, if settings.memory.is_some() { &any } else { &machine }, Wish::of(settings))?;
     Ok(plan.facts(&machine, settings.rates, threads(settings)))
 }
 
