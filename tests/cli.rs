@@ -4,6 +4,8 @@
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/container.rs"]
+mod container;
 #[path = "cli/contract.rs"]
 mod contract;
 #[path = "cli/plan.rs"]
