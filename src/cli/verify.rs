@@ -83,6 +83,7 @@ pub(super) fn verify(common: &Common, args: &Verify) -> Result<Done, UserError> 
         let ended = match &manifest {
             Some(manifest) => {
                 object.content = "checked";
+                object.manifest = Some(checkpoint.dir().join(Manifest::FILE).display().to_string());
                 seal::check(&checkpoint, manifest, reader.as_ref(), &mut told).map(|found| findings = found)
             }
             None => seal::seal(&checkpoint, reader.as_ref(), &mut told).map(|(path, bytes)| {
@@ -150,7 +151,7 @@ fn text(object: &Object) -> String {
     match (object.content, &object.manifest) {
         ("checked", _) if object.bad == 0 => line(format!("The content is as it was sealed: {read}.")),
         ("checked", _) => line(format!("The content is not as it was sealed: {read}.")),
-        (_, Some(path)) => line(format!("Sealed: {read}; the checksums are in {path}.")),
+        ("sealed", Some(path)) => line(format!("Sealed: {read}; the checksums are in {path}.")),
         _ => line(
             "The content was not looked at: there is no manifest. Seal the model with --seal.".to_owned(),
         ),

@@ -47,7 +47,7 @@ pub(super) fn publish(telemetry: &Telemetry, store: &Store) {
     telemetry.slots_total.store(store.slots() as u64, Relaxed);
 }
 
-/// Watches the forward passes of one turn: writes down the layer, and stops when the user asks.
+/// Watches the forward passes of one turn: writes down the layer and what was read, and stops when the user asks.
 pub(super) struct Watch<'a> {
     pub(super) telemetry: &'a Telemetry,
     pub(super) cancel: &'a CancelFlag,
@@ -58,6 +58,11 @@ impl Observer for Watch<'_> {
     fn layer(&self, layer: usize) {
         self.telemetry.layer.store(layer as u64, Relaxed);
         self.beside.layer(layer);
+    }
+
+    fn store(&self, store: &Store) {
+        publish(self.telemetry, store);
+        self.beside.store(store);
     }
 
     fn cancelled(&self) -> bool {
