@@ -120,6 +120,19 @@ impl App {
             }
         }
         self.transcript.finish(turn, outcome);
+        self.give_back();
+    }
+
+    /// Puts a message that was lost back into the draft, to be shortened or sent again, unless there is another one.
+    fn give_back(&mut self) {
+        let Some(turn) = self.transcript.turns().last().filter(|turn| turn.is_lost()) else { return };
+        if self.composer.text().is_empty() {
+            let text = turn.user.clone();
+            self.edit(|composer| composer.set(text));
+            self.notify("The message is not part of the conversation; it is your draft again.");
+        } else {
+            self.notify("The message is not part of the conversation; Up brings it back.");
+        }
     }
 
     /// Ends the running turn, of which nothing more will come.

@@ -100,6 +100,32 @@ fn pastes_and_newlines_do_not_send() {
 }
 
 #[test]
+fn a_refused_message_comes_back_and_leaves_the_conversation() {
+    let mut bench = Bench::answered();
+    let refuse = |bench: &mut Bench, turn| {
+        bench.finish(turn, Outcome { error: Some(failure()), ids: Vec::new(), ..outcome(Finish::Error) });
+    };
+    bench.send("far too long");
+    refuse(&mut bench, 2);
+    assert_eq!(bench.app.composer.text(), "far too long");
+    assert!(
+        bench.text((80, 24)).contains("The message is not part of the conversation; it is your draft again.")
+    );
+    bench.ctrl('c');
+    bench.send("shorter");
+    let last = bench.generated().last().map(|request| request.prompt.clone());
+    let Some(Prompt::Chat(conversation)) = last else { panic!("no chat") };
+    assert_eq!(conversation.messages.len(), 3);
+    assert_eq!(conversation.messages[2], Message::user("shorter"));
+    // What was begun meanwhile is not overwritten.
+    bench.write("the next");
+    refuse(&mut bench, 3);
+    assert_eq!(bench.app.composer.text(), "the next");
+    bench.press(KeyCode::Up);
+    assert_eq!(bench.app.composer.text(), "shorter");
+}
+
+#[test]
 fn the_cursor_stands_at_the_caret() {
     let mut bench = Bench::ready();
     bench.write("漢字，");
