@@ -173,7 +173,7 @@ fn commands_do_what_they_say() {
     let mut bench = Bench::answered();
     bench.send("/nonsense");
     assert_eq!(bench.app.composer.text(), "/nonsense");
-    assert!(bench.text((80, 24)).contains("is not a command"));
+    assert!(bench.text((80, 24)).contains("is no command"));
     bench.ctrl('u');
     bench.send("/th");
     assert_eq!(bench.app.composer.text(), "");
