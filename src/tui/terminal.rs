@@ -2,6 +2,7 @@
 //! left: by the end of [`Screen`], a panic of its thread, a signal, or a stop by the shell.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, PanicHookInfo};
 use std::rc::Rc;
@@ -55,9 +56,16 @@ pub fn check() -> Result<(), Error> {
     if !io::stdout().is_terminal() {
         return Err(Error::NotATerminal { stream: "standard output" });
     }
-    match std::env::var("TERM") {
-        Ok(term) if term == "dumb" => Err(Error::Dumb { term }),
-        _ => Ok(()),
+    check_type(std::env::var_os("TERM"))
+}
+
+/// Where nothing is said of the terminal it is no better than a dumb one: that is how cron jobs and build servers look.
+fn check_type(term: Option<OsString>) -> Result<(), Error> {
+    match term {
+        None => Err(Error::Unnamed),
+        Some(term) if term.is_empty() => Err(Error::Unnamed),
+        Some(term) if term == "dumb" => Err(Error::Dumb { term: term.to_string_lossy().into_owned() }),
+        Some(_) => Ok(()),
     }
 }
 
@@ -280,6 +288,14 @@ mod tests {
         }
         // The panic that its thread's owner caught did not touch the screen: it is told last, though it came first.
         assert!(at("the screen is lost") < at("caught elsewhere"), "{output:?}");
+    }
+
+    #[test]
+    fn a_terminal_must_have_a_type_that_can_place_text() {
+        assert!(matches!(check_type(None), Err(Error::Unnamed)));
+        assert!(matches!(check_type(Some("".into())), Err(Error::Unnamed)));
+        assert!(matches!(check_type(Some("dumb".into())), Err(Error::Dumb { .. })));
+        assert!(check_type(Some("tmux-256color".into())).is_ok());
     }
 
     #[test]
