@@ -50,6 +50,11 @@ impl Error {
         move |source| Self::Io { action, path, source }
     }
 
+    /// Whether a file stands where the folder of this one should.
+    pub fn is_in_no_folder(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
     /// Whether the file is not there at all.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
@@ -67,7 +72,15 @@ pub struct Source {
 impl Source {
     /// Opens `path`, which must be a regular file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let mut options = File::options();
+        options.read(true);
+        // A named pipe that nobody writes to would keep the program here for ever; a file knows no waiting.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+        );
+        let file = options.open(path).map_err(Error::io("open", path))?;
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         if !metadata.is_file() {
             return Err(Error::io("read", path)(io::Error::other("it is not a file")));
@@ -147,6 +160,19 @@ mod tests {
         assert_eq!(buffer, [7; 8]);
         let error = source.read_exact_at(&mut buffer, 6).unwrap_err().to_string();
         assert!(error.contains("shard ends early: wanted 8 bytes at offset 6, got 4"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_that_nobody_writes_to_is_refused_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (send, opened) = std::sync::mpsc::channel();
+        std::thread::spawn(move || send.send(Source::open(&path).map_err(|error| error.to_string())));
+        let opened = opened.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+        assert!(opened.unwrap_err().ends_with("config.json: it is not a file"));
     }
 
     #[test]
