@@ -99,6 +99,10 @@ fn a_model_that_is_not_there_or_damaged_is_refused() {
     OpenOptions::new().write(true).open(model.path().join(shard)).unwrap().set_len(100_000).unwrap();
     assert!(run(model.path()).contains(shard));
     fs::remove_file(model.path().join("tiktoken.model")).unwrap();
+    let file = nano().join("config.json");
+    assert!(run(&file).contains("config.json/config.json"));
+    let message = stderr(&user.command("run --prompt a --model").arg(&file).output().unwrap());
+    assert!(message.contains("Name the model's folder"), "{message}");
     fs::copy(nano().join(shard), model.path().join(shard)).unwrap();
     assert!(run(model.path()).contains("tiktoken.model"));
 }
