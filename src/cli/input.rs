@@ -1,12 +1,12 @@
 //! What a headless run reads as its prompt.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, stdin};
 use std::path::Path;
 
 use super::args::Run;
 use crate::chat;
 use crate::protocol::{Conversation, ExitCode, Message, Prompt, Thinking, UserError};
-use crate::sys::file;
 use crate::units::Bytes;
 
 /// Far above what any context holds.
@@ -47,14 +47,19 @@ fn conversation(messages: Vec<Message>, thinking: Thinking) -> Prompt {
 
 fn read(path: &Path) -> Result<Vec<u8>, UserError> {
     let unreadable = |detail: String| UserError::new(ExitCode::Usage, "The prompt cannot be read", detail);
-    if path != Path::new("-") {
-        return file::read_small(path, LIMIT).map_err(|error| unreadable(error.to_string()));
-    }
+    // Pipes are as good as files here, `--prompt-file <(git diff)` for example, so the length is not known beforehand.
+    let (name, source): (_, Box<dyn Read>) = if path == Path::new("-") {
+        ("standard input".to_owned(), Box::new(stdin().lock()))
+    } else {
+        let file = File::open(path);
+        let name = path.display().to_string();
+        (name.clone(), Box::new(file.map_err(|error| unreadable(format!("cannot open {name}: {error}")))?))
+    };
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(LIMIT + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(format!("standard input: {error}")))?;
+    let read = source.take(LIMIT + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(format!("cannot read {name}: {error}")))?;
     if bytes.len() as u64 > LIMIT {
-        return Err(unreadable(format!("standard input is longer than {}", Bytes(LIMIT))));
+        return Err(unreadable(format!("{name} is longer than {}", Bytes(LIMIT))));
     }
     Ok(bytes)
 }

@@ -1,6 +1,7 @@
 //! What scripts rely on.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -194,9 +195,16 @@ fn files_and_messages_are_prompts_too() {
         assert_eq!(report["prompt_ids"], direct["prompt_ids"], "{flag}");
         assert_eq!(report["text"], direct["text"], "{flag}");
     }
-    let mut command = user.on_nano("--prompt-file - --seed 5 --json");
-    let file = fs::File::open(user.path("prompt")).unwrap();
-    assert_eq!(object(&command.stdin(file).output().unwrap())["text"], direct["text"]);
+    for place in ["-", "/dev/stdin"] {
+        let mut command = user.on_nano(&format!("--prompt-file {place} --seed 5 --json"));
+        let file = fs::File::open(user.path("prompt")).unwrap();
+        assert_eq!(object(&command.stdin(file).output().unwrap())["text"], direct["text"], "{place}");
+        // A pipe, as `--prompt-file <(git diff)` is one.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"Hello!").unwrap();
+        drop(writer);
+        assert_eq!(object(&command.stdin(reader).output().unwrap())["text"], direct["text"], "{place}");
+    }
 }
 
 #[test]

@@ -43,6 +43,8 @@ fn bad_usage_is_refused_before_anything_is_loaded() {
         ("--ids 5,-1".to_owned(), "`-1`, item 2"),
         ("--ids 5,2304".to_owned(), "token 2 of the prompt is 2304, and ids end at 2303"),
         (format!("--prompt-file {}", file("none")), "none"),
+        (format!("--prompt-file {}", file("")), "Is a directory"),
+        ("--prompt-file /dev/zero".to_owned(), "/dev/zero is longer than 64.0 MiB"),
         (format!("--prompt-file {}", file("no-text")), "is not UTF-8 from byte 0 on"),
         (format!("--messages {}", file("no-json")), "no-json"),
         (format!("--messages {}", file("no-messages")), "wizard"),
