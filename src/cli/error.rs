@@ -18,7 +18,11 @@ impl From<config::Error> for UserError {
             config::Error::NoHome => {
                 "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned()
             }
-            config::Error::Unreadable(_) | config::Error::File { .. } => {
+            config::Error::Unreadable(_) => {
+                "Nobody needs a config file: make it readable or remove it, or set DORMOUSE_HOME to another folder."
+                    .to_owned()
+            }
+            config::Error::File { .. } => {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
                 format!("The keys of the config file are {}.", known.join(", "))
             }

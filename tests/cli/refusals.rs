@@ -79,6 +79,9 @@ fn bad_settings_name_their_place() {
     refused(&user, "--prompt a", 2, "config.toml, line 2: unknown field `memmory`");
     fs::write(&config, "\ntop_p = 7\n").unwrap();
     refused(&user, "--prompt a", 2, "config.toml, line 2): top-p must be");
+    fs::remove_file(&config).unwrap();
+    fs::create_dir(&config).unwrap();
+    refused(&user, "--prompt a", 2, "config.toml: it is not a file\n  Nobody needs a config file");
 }
 
 #[test]
