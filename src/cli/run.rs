@@ -56,7 +56,11 @@ pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
     };
     if args.json {
         run.report.memory.peak_rss = memory::process().peak;
-        match run.report.write(stdout().lock()).map_err(|error| cannot_write("the result", &error)) {
+        match run
+            .report
+            .write(stdout().lock())
+            .map_err(|error| cannot_write("the result to standard output", &error))
+        {
             Ok(()) | Err(Halt::NobodyReads | Halt::Cancelled) => {}
             // The first failure is the one to tell.
             Err(Halt::Failed(error)) => return done.and(Err(error)),
@@ -137,7 +141,7 @@ impl Headless<'_> {
                 Some(Event::Prompt { ids, .. }) => self.report.prompt_ids = ids,
                 Some(Event::Logits { values, .. }) => {
                     if let Some(file) = &mut logits {
-                        file.push(&values).map_err(|error| cannot_write("the logits", &error))?;
+                        file.push(&values).map_err(|error| cannot_write(file.name(), &error))?;
                     }
                 }
                 Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
@@ -147,13 +151,15 @@ impl Headless<'_> {
                 Some(Event::Delta { part: Part::Answer(text), .. }) => {
                     if !self.args.json {
                         self.progress.before_text();
-                        stream.push(&text).map_err(|error| cannot_write("the answer", &error))?;
+                        stream
+                            .push(&text)
+                            .map_err(|error| cannot_write("the answer to standard output", &error))?;
                     }
                     self.report.text += &text;
                 }
                 Some(Event::Finished { outcome, .. }) => {
                     self.progress.finish();
-                    stream.finish().map_err(|error| cannot_write("the answer", &error))?;
+                    stream.finish().map_err(|error| cannot_write("the answer to standard output", &error))?;
                     let (finish, error) = (outcome.finish, outcome.error.clone());
                     self.report.finished(*outcome);
                     return match (finish, error) {
@@ -172,6 +178,17 @@ impl Headless<'_> {
     /// The next event, if one comes before it is time to look at signals again.
     fn next_event(&mut self, link: &EngineLink) -> Result<Option<Event>, Halt> {
         self.progress.tick(&link.telemetry);
+    /// Nothing on standard output and an exit code of 0 look like a fault, and the limit is the reason.
+    fn tell_of_silence(&self) {
+        let report = &self.report;
+        if report.text.is_empty() && report.tool_calls.is_empty() && !report.thinking.is_empty() {
+            error::note(
+                "there is no answer, since the limit of tokens was reached while the model was still thinking: \
+                 a larger --max-tokens gives it time, --think off does without.",
+            );
+        }
+    }
+
         match link.events.recv_timeout(POLL) {
             Ok(event) => Ok(Some(event)),
             Err(RecvTimeoutError::Timeout) => Ok(None),

@@ -139,6 +139,9 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
         assert!(stderr(&output).contains("Cannot write"), "{}", stderr(&output));
     }
 }
+    let output = user.run("--prompt Hello! --seed 1 --max-tokens 1 --logits /dev/full");
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("Cannot write the logits to /dev/full"), "{}", stderr(&output));
 
 #[test]
 fn numbers_that_are_none_are_an_invalid_run() {
