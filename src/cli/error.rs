@@ -12,6 +12,11 @@ pub(super) fn print(error: &UserError) {
     let _ = writeln!(std::io::stderr(), "error: {}", clean(&error.to_string()));
 }
 
+/// Prints what is worth knowing and no failure, also to standard error.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "note: {}", clean(text));
+}
+
 impl From<config::Error> for UserError {
     fn from(error: config::Error) -> Self {
         let hint = match &error {

@@ -10,7 +10,7 @@ use super::args::{Common, Run};
 use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
-use super::{Done, input, no_resource, settings};
+use super::{Done, error, input, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
@@ -162,6 +162,9 @@ impl Headless<'_> {
                     stream.finish().map_err(|error| cannot_write("the answer to standard output", &error))?;
                     let (finish, error) = (outcome.finish, outcome.error.clone());
                     self.report.finished(*outcome);
+                    if finish == Finish::Length && !self.args.json {
+                        self.tell_of_silence();
+                    }
                     return match (finish, error) {
                         (Finish::Stop | Finish::Length, _) => Ok(()),
                         (Finish::Cancelled, _) => Err(Halt::Cancelled),
@@ -175,9 +178,6 @@ impl Headless<'_> {
         }
     }
 
-    /// The next event, if one comes before it is time to look at signals again.
-    fn next_event(&mut self, link: &EngineLink) -> Result<Option<Event>, Halt> {
-        self.progress.tick(&link.telemetry);
     /// Nothing on standard output and an exit code of 0 look like a fault, and the limit is the reason.
     fn tell_of_silence(&self) {
         let report = &self.report;
@@ -189,6 +189,9 @@ impl Headless<'_> {
         }
     }
 
+    /// The next event, if one comes before it is time to look at signals again.
+    fn next_event(&mut self, link: &EngineLink) -> Result<Option<Event>, Halt> {
+        self.progress.tick(&link.telemetry);
         match link.events.recv_timeout(POLL) {
             Ok(event) => Ok(Some(event)),
             Err(RecvTimeoutError::Timeout) => Ok(None),

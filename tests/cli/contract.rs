@@ -119,6 +119,19 @@ fn the_stream_is_the_text_of_the_object() {
 }
 
 #[test]
+fn a_limit_that_ends_the_thinking_is_told() {
+    let user = User::new();
+    let arguments = "--prompt Tell-me-a-joke. --seed 3 --max-tokens 2";
+    let output = user.run(arguments);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
+    assert!(stderr(&output).contains("the limit of tokens was reached"), "{}", stderr(&output));
+    let output = user.run(&format!("{arguments} --json"));
+    assert_eq!(stderr(&output), "", "the object says it");
+    let output = user.run(&format!("{arguments} --think off"));
+    assert_eq!(stderr(&output), "", "there is an answer");
+}
+
+#[test]
 fn threads_memory_and_chunks_change_nothing() {
     let user = User::new();
     let base = "--prompt What-is-the-capital-of-France? --seed 11 --temperature 1 --max-tokens 12";

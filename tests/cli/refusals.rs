@@ -99,15 +99,15 @@ fn a_model_that_is_not_there_or_damaged_is_refused() {
         detail
     };
     assert!(run(&user.path("nowhere")).contains("nowhere"));
+    let file = nano().join("config.json");
+    assert!(run(&file).contains("config.json/config.json"));
+    let message = stderr(&user.command("run --prompt a --model").arg(&file).output().unwrap());
+    assert!(message.contains("Name the model's folder"), "{message}");
     let model = copy_of_nano();
     let shard = "model-00002-of-00004.safetensors";
     OpenOptions::new().write(true).open(model.path().join(shard)).unwrap().set_len(100_000).unwrap();
     assert!(run(model.path()).contains(shard));
     fs::remove_file(model.path().join("tiktoken.model")).unwrap();
-    let file = nano().join("config.json");
-    assert!(run(&file).contains("config.json/config.json"));
-    let message = stderr(&user.command("run --prompt a --model").arg(&file).output().unwrap());
-    assert!(message.contains("Name the model's folder"), "{message}");
     fs::copy(nano().join(shard), model.path().join(shard)).unwrap();
     assert!(run(model.path()).contains("tiktoken.model"));
 }
@@ -136,12 +136,13 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = user.on_nano(arguments).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(4));
-        assert!(stderr(&output).contains("Cannot write"), "{}", stderr(&output));
+        let message = stderr(&output);
+        assert!(message.contains("Cannot write") && message.contains("to standard output"), "{message}");
     }
-}
     let output = user.run("--prompt Hello! --seed 1 --max-tokens 1 --logits /dev/full");
     assert_eq!(output.status.code(), Some(4));
     assert!(stderr(&output).contains("Cannot write the logits to /dev/full"), "{}", stderr(&output));
+}
 
 #[test]
 fn numbers_that_are_none_are_an_invalid_run() {
