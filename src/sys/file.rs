@@ -170,7 +170,8 @@ mod tests {
         let path = dir.path().join("config.json");
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let (send, opened) = std::sync::mpsc::channel();
-        std::thread::spawn(move || send.send(Source::open(&path).map_err(|error| error.to_string())));
+        let open = move || send.send(Source::open(&path).map_err(|error| error.to_string()));
+        std::thread::Builder::new().name("open".to_owned()).spawn(open).unwrap();
         let opened = opened.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
         assert!(opened.unwrap_err().ends_with("config.json: it is not a file"));
     }
