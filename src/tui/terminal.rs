@@ -12,10 +12,10 @@ use std::thread;
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
 use super::app::App;
+use super::backend::Placed;
 use super::{Error, view};
 
 /// The alternate screen, bracketed paste, and a keyboard that tells Shift-Enter from Enter. The last is asked for
@@ -41,7 +41,7 @@ type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
 
 /// The terminal while it is ours.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<FrameBuffer>>,
+    terminal: Terminal<Placed<FrameBuffer>>,
     frame: FrameBuffer,
     mouse: bool,
     hook: Arc<Hook>,
@@ -73,8 +73,7 @@ impl Screen {
     /// Takes the terminal.
     pub(super) fn enter() -> Result<Self, Error> {
         let frame = FrameBuffer::default();
-        let terminal =
-            Terminal::new(CrosstermBackend::new(frame.clone())).map_err(failed("asking for its size"))?;
+        let terminal = Terminal::new(Placed::new(frame.clone())).map_err(failed("asking for its size"))?;
         let last_words = Arc::new(Mutex::new(Vec::new()));
         let hook = install_hook(&last_words);
         let screen = Self { terminal, frame, mouse: true, hook, last_words };
