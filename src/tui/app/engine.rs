@@ -1,6 +1,7 @@
 //! What the engine says, and the life of a turn. However a turn ends, the state comes back to idle.
 
 use super::{App, Effect, Engine, Running};
+use crate::chat::Turn;
 use crate::protocol::{
     CancelFlag, Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, TurnId, TurnRequest,
     UserError,
@@ -120,17 +121,8 @@ impl App {
             }
         }
         self.transcript.finish(turn, outcome);
-        self.give_back();
-    }
-
-    /// Puts a message that was lost back into the draft, to be shortened or sent again, unless there is another one.
-    fn give_back(&mut self) {
-        let Some(turn) = self.transcript.turns().last().filter(|turn| turn.is_lost()) else { return };
-        if self.composer.text().is_empty() {
-            let text = turn.user.clone();
-            self.edit(|composer| composer.set(text));
-            self.notify("The message is not part of the conversation; it is your draft again.");
-        } else {
+        // Not put into the draft by itself: whoever types on at once would add to it unseen.
+        if self.transcript.turns().last().is_some_and(Turn::is_lost) {
             self.notify("The message is not part of the conversation; Up brings it back.");
         }
     }

@@ -100,29 +100,24 @@ fn pastes_and_newlines_do_not_send() {
 }
 
 #[test]
-fn a_refused_message_comes_back_and_leaves_the_conversation() {
+fn a_refused_message_leaves_the_conversation_and_up_brings_it_back() {
     let mut bench = Bench::answered();
     let refuse = |bench: &mut Bench, turn| {
         bench.finish(turn, Outcome { error: Some(failure()), ids: Vec::new(), ..outcome(Finish::Error) });
     };
     bench.send("far too long");
     refuse(&mut bench, 2);
+    assert_eq!(bench.app.composer.text(), "");
+    let text = bench.text((80, 24));
+    assert!(text.contains("The message is not part of the conversation; Up brings it back."), "{text}");
+    bench.press(KeyCode::Up);
     assert_eq!(bench.app.composer.text(), "far too long");
-    assert!(
-        bench.text((80, 24)).contains("The message is not part of the conversation; it is your draft again.")
-    );
-    bench.ctrl('c');
+    bench.press(KeyCode::Down);
     bench.send("shorter");
     let last = bench.generated().last().map(|request| request.prompt.clone());
     let Some(Prompt::Chat(conversation)) = last else { panic!("no chat") };
     assert_eq!(conversation.messages.len(), 3);
     assert_eq!(conversation.messages[2], Message::user("shorter"));
-    // What was begun meanwhile is not overwritten.
-    bench.write("the next");
-    refuse(&mut bench, 3);
-    assert_eq!(bench.app.composer.text(), "the next");
-    bench.press(KeyCode::Up);
-    assert_eq!(bench.app.composer.text(), "shorter");
 }
 
 #[test]
