@@ -13,13 +13,22 @@ pub(super) fn print(error: &UserError) {
     let _ = writeln!(std::io::stderr(), "error: {}", clean(&error.to_string()));
 }
 
+/// Prints what is worth knowing and no failure, also to standard error.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "note: {}", clean(text));
+}
+
 impl From<config::Error> for UserError {
     fn from(error: config::Error) -> Self {
         let hint = match &error {
             config::Error::NoHome => {
                 "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned()
             }
-            config::Error::Unreadable(_) | config::Error::File { .. } => {
+            config::Error::Unreadable(_) => {
+                "Nobody needs a config file: make it readable or remove it, or set DORMOUSE_HOME to another folder."
+                    .to_owned()
+            }
+            config::Error::File { .. } => {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
                 format!("The keys of the config file are {}.", known.join(", "))
             }

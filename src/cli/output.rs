@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -82,19 +82,27 @@ impl<W: Write> Stream<W> {
 
 /// A file of logits: little-endian f32, one row after another.
 #[derive(Debug)]
-pub(super) struct LogitsFile(BufWriter<File>);
+pub(super) struct LogitsFile {
+    out: BufWriter<File>,
+    path: PathBuf,
+}
 
 impl LogitsFile {
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self(BufWriter::new(File::create(path)?)))
+        Ok(Self { out: BufWriter::new(File::create(path)?), path: path.to_owned() })
+    }
+
+    /// How a failure speaks of it.
+    pub(super) fn name(&self) -> String {
+        format!("the logits to {}", self.path.display())
     }
 
     /// Writes one row through to the file.
     pub(super) fn push(&mut self, row: &[f32]) -> io::Result<()> {
         for value in row {
-            self.0.write_all(&value.to_le_bytes())?;
+            self.out.write_all(&value.to_le_bytes())?;
         }
-        self.0.flush()
+        self.out.flush()
     }
 }
 

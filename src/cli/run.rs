@@ -10,7 +10,7 @@ use super::args::{Common, Run};
 use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
-use super::{Done, input, json, no_resource, settings};
+use super::{Done, error, input, json, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
@@ -59,7 +59,9 @@ pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
     };
     if args.json {
         run.report.memory.peak_rss = memory::process().peak;
-        match json::write(&run.report, stdout().lock()).map_err(|error| cannot_write("the result", &error)) {
+        match json::write(&run.report, stdout().lock())
+            .map_err(|error| cannot_write("the result to standard output", &error))
+        {
             Ok(()) | Err(Halt::NobodyReads | Halt::Cancelled) => {}
             // The first failure is the one to tell.
             Err(Halt::Failed(error)) => return done.and(Err(error)),
@@ -145,7 +147,7 @@ impl Headless<'_> {
                 Some(Event::Prompt { ids, .. }) => self.report.prompt_ids = ids,
                 Some(Event::Logits { values, .. }) => {
                     if let Some(file) = &mut logits {
-                        file.push(&values).map_err(|error| cannot_write("the logits", &error))?;
+                        file.push(&values).map_err(|error| cannot_write(file.name(), &error))?;
                     }
                 }
                 Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
@@ -155,15 +157,20 @@ impl Headless<'_> {
                 Some(Event::Delta { part: Part::Answer(text), .. }) => {
                     if !self.args.json {
                         self.progress.before_text();
-                        stream.push(&text).map_err(|error| cannot_write("the answer", &error))?;
+                        stream
+                            .push(&text)
+                            .map_err(|error| cannot_write("the answer to standard output", &error))?;
                     }
                     self.report.text += &text;
                 }
                 Some(Event::Finished { outcome, .. }) => {
                     self.progress.finish();
-                    stream.finish().map_err(|error| cannot_write("the answer", &error))?;
+                    stream.finish().map_err(|error| cannot_write("the answer to standard output", &error))?;
                     let (finish, error) = (outcome.finish, outcome.error.clone());
                     self.report.finished(*outcome);
+                    if finish == Finish::Length && !self.args.json {
+                        self.tell_of_silence();
+                    }
                     return match (finish, error) {
                         (Finish::Stop | Finish::Length, _) => Ok(()),
                         (Finish::Cancelled, _) => Err(Halt::Cancelled),
@@ -174,6 +181,17 @@ impl Headless<'_> {
                 Some(Event::Failed(error)) => return Err(error.into()),
                 Some(Event::Loading { .. } | Event::Ready(_) | Event::Stopped) | None => {}
             }
+        }
+    }
+
+    /// Nothing on standard output and an exit code of 0 look like a fault, and the limit is the reason.
+    fn tell_of_silence(&self) {
+        let report = &self.report;
+        if report.text.is_empty() && report.tool_calls.is_empty() && !report.thinking.is_empty() {
+            error::note(
+                "there is no answer, since the limit of tokens was reached while the model was still thinking: \
+                 a larger --max-tokens gives it time, --think off does without.",
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::args::Common;
-use crate::config::{Key, Layer, Paths, Preset, Settings as Written};
+use crate::config::{self, Key, Layer, Paths, Preset, Setting, Settings as Written};
 use crate::engine::sampler;
 use crate::protocol::{KnownRates, Measured, Sampling, Settings, Thinking, UserError};
 use crate::setup::{self, MeasuredRates, Measurement};
@@ -48,7 +48,7 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
         seed: None,
     };
     Ok(Resolved {
-        model: written.get(Key::Model).map(crate::config::Setting::path),
+        model: written.get(Key::Model).map(folder).transpose()?,
         memory: memory(&written)?,
         context: written.get(Key::Context).map(|s| s.parse(positions)).transpose()?,
         reader: written.get(Key::Reader).map(|s| s.parse(reader)).transpose()?.flatten(),
@@ -95,11 +95,16 @@ fn memory(written: &Written) -> Result<Option<Bytes>, UserError> {
     })
 }
 
+/// A folder. An empty name would be the current one, which nobody means.
+fn folder(setting: &Setting) -> Result<PathBuf, config::Error> {
+    if setting.value.is_empty() { Err(setting.wrong("it names no folder")) } else { Ok(setting.path()) }
+}
+
 fn positions(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("a context needs at least one position".to_owned()),
         Ok(count) => Ok(count),
-        Err(error) => Err(error.to_string()),
+        Err(_unread) => Err("it must be a whole number of positions".to_owned()),
     }
 }
 
@@ -111,15 +116,14 @@ fn reader(text: &str) -> Result<Option<ReaderKind>, String> {
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(count @ 1..=MOST_THREADS) => Ok(count),
-        Ok(_) => Err(format!("it must lie between 1 and {MOST_THREADS}")),
-        Err(error) => Err(error.to_string()),
+        _ => Err(format!("it must be a whole number from 1 to {MOST_THREADS}")),
     }
 }
 
 /// A parser of numbers that `check` accepts.
 fn number(check: fn(f32) -> Result<f32, sampler::Error>) -> impl Fn(&str) -> Result<f32, String> {
     move |text| {
-        let value = text.parse::<f32>().map_err(|error| error.to_string())?;
+        let value = text.parse::<f32>().ok().ok_or_else(|| "it must be a number, like 0.7".to_owned())?;
         check(value).map_err(|error| error.to_string())
     }
 }

@@ -1,6 +1,7 @@
 //! What scripts rely on.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -145,6 +146,19 @@ fn the_stream_is_the_text_of_the_object() {
 }
 
 #[test]
+fn a_limit_that_ends_the_thinking_is_told() {
+    let user = User::new();
+    let arguments = "--prompt Tell-me-a-joke. --seed 3 --max-tokens 2";
+    let output = user.run(arguments);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
+    assert!(stderr(&output).contains("the limit of tokens was reached"), "{}", stderr(&output));
+    let output = user.run(&format!("{arguments} --json"));
+    assert_eq!(stderr(&output), "", "the object says it");
+    let output = user.run(&format!("{arguments} --think off"));
+    assert_eq!(stderr(&output), "", "there is an answer");
+}
+
+#[test]
 fn threads_memory_and_chunks_change_nothing() {
     let user = User::new();
     let base = "--prompt What-is-the-capital-of-France? --seed 11 --temperature 1 --max-tokens 12";
@@ -231,9 +245,16 @@ fn files_and_messages_are_prompts_too() {
         assert_eq!(report["prompt_ids"], direct["prompt_ids"], "{flag}");
         assert_eq!(report["text"], direct["text"], "{flag}");
     }
-    let mut command = user.on_nano("--prompt-file - --seed 5 --json");
-    let file = fs::File::open(user.path("prompt")).unwrap();
-    assert_eq!(object(&command.stdin(file).output().unwrap())["text"], direct["text"]);
+    for place in ["-", "/dev/stdin"] {
+        let mut command = user.on_nano(&format!("--prompt-file {place} --seed 5 --json"));
+        let file = fs::File::open(user.path("prompt")).unwrap();
+        assert_eq!(object(&command.stdin(file).output().unwrap())["text"], direct["text"], "{place}");
+        // A pipe, as `--prompt-file <(git diff)` is one.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"Hello!").unwrap();
+        drop(writer);
+        assert_eq!(object(&command.stdin(reader).output().unwrap())["text"], direct["text"], "{place}");
+    }
 }
 
 #[test]

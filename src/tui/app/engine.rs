@@ -1,6 +1,7 @@
 //! What the engine says, and the life of a turn. However a turn ends, the state comes back to idle.
 
 use super::{App, Effect, Engine, Running};
+use crate::chat::Turn;
 use crate::protocol::{
     CancelFlag, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, TurnId, TurnRequest, UserError,
 };
@@ -119,6 +120,10 @@ impl App {
             }
         }
         self.transcript.finish(turn, outcome);
+        // Not put into the draft by itself: whoever types on at once would add to it unseen.
+        if self.transcript.turns().last().is_some_and(Turn::is_lost) {
+            self.notify("The message is not part of the conversation; Up brings it back.");
+        }
     }
 
     /// Ends the running turn, of which nothing more will come.
