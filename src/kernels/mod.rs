@@ -18,6 +18,12 @@
 //! permitted to the compiler, so that the bits are those of the scalar code. [`Kernels`] is the table of one tier,
 //! chosen once; `DORMOUSE_CPU` forces a lower one.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 pub mod math;
 mod mxfp4;
 pub mod reference;

@@ -26,6 +26,17 @@ pub(super) const fn scale(byte: u8) -> f32 {
     }
 }
 
+/// The multipliers of all scale bytes.
+pub(super) static SCALES: [f32; 256] = {
+    let mut scales = [0.0; 256];
+    let mut byte = 0;
+    while byte < scales.len() {
+        scales[byte] = scale(byte as u8);
+        byte += 1;
+    }
+    scales
+};
+
 /// A packed matrix `[rows, columns]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mxfp4<'a> {

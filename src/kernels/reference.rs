@@ -85,20 +85,32 @@ pub fn f32_rows(weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
 
 /// Vectors in `xs`, after a check that all four shapes agree.
 #[inline(always)]
-fn check_rows(weights: usize, columns: usize, xs: &[f32], out: &[f32]) -> usize {
+pub(super) fn check_rows(weights: usize, columns: usize, xs: &[f32], out: &[f32]) -> usize {
     assert!(columns > 0 && weights.is_multiple_of(columns) && xs.len().is_multiple_of(columns), "whole rows");
     let (rows, vectors) = (weights / columns, xs.len() / columns);
     assert!(vectors > 0 && out.len() == rows * vectors, "one result for each row and vector");
     vectors
 }
 
+/// The same for packed rows.
+#[inline(always)]
+pub(super) fn check_packed_rows(
+    packed: &[u8],
+    scales: &[u8],
+    columns: usize,
+    xs: &[f32],
+    out: &[f32],
+) -> usize {
+    assert!(columns.is_multiple_of(GROUP), "whole groups");
+    assert_eq!(packed.len(), scales.len() * PACKED, "one scale for each group");
+    check_rows(packed.len() * 2, columns, xs, out)
+}
+
 /// Rows of MXFP4 times vectors: `packed` is `[rows, columns / 2]`, `scales` is `[rows, columns / 32]`, `xs` is
 /// `[vectors, columns]` after [`super::deinterleave`], `out` is `[rows, vectors]`.
 #[inline(always)]
 pub fn mxfp4_rows(packed: &[u8], scales: &[u8], columns: usize, xs: &[f32], out: &mut [f32]) {
-    assert!(columns.is_multiple_of(GROUP), "whole groups");
-    let vectors = check_rows(packed.len() * 2, columns, xs, out);
-    assert_eq!(packed.len(), scales.len() * PACKED, "one scale for each group");
+    let vectors = check_packed_rows(packed, scales, columns, xs, out);
     let rows = packed.chunks_exact(columns / 2).zip(scales.chunks_exact(columns / GROUP));
     for ((packed, scales), out) in rows.zip(out.chunks_exact_mut(vectors)) {
         for (x, out) in xs.chunks_exact(columns).zip(out) {

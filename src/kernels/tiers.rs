@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use super::math::{exp, situ};
 use super::mxfp4::Mxfp4;
-use super::reference;
 
 /// An instruction set that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,25 +87,25 @@ macro_rules! kernels {
             })*
         }
 
-        kernels!(@tier SCALAR, Tier::Scalar, scalar, inline; $($name($($arg: $type),*) $(-> $out)?;)*);
+        kernels!(@tier SCALAR, Tier::Scalar, scalar, reference, inline; $($name($($arg: $type),*) $(-> $out)?;)*);
         #[cfg(target_arch = "x86_64")]
-        kernels!(@tier AVX2, Tier::Avx2, avx2, target_feature(enable = "avx2,fma");
+        kernels!(@tier AVX2, Tier::Avx2, on_avx2, avx2, target_feature(enable = "avx2,fma");
             $($name($($arg: $type),*) $(-> $out)?;)*);
         #[cfg(target_arch = "x86_64")]
-        kernels!(@tier AVX512, Tier::Avx512, avx512,
+        kernels!(@tier AVX512, Tier::Avx512, on_avx512, avx512,
             target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl");
             $($name($($arg: $type),*) $(-> $out)?;)*);
     };
-    (@tier $table:ident, $tier:expr, $module:ident, $attr:meta;
+    (@tier $table:ident, $tier:expr, $module:ident, $source:ident, $attr:meta;
         $($name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
         static $table: Kernels = Kernels { tier: $tier, $($name: $module::$name,)* };
 
         #[expect(clippy::too_many_arguments, reason = "the operands of a recurrence")]
         mod $module {
-            use super::reference;
+            use super::super::$source as source;
             $(#[$attr]
             pub(super) fn $name($($arg: $type),*) $(-> $out)? {
-                reference::$name($($arg),*)
+                source::$name($($arg),*)
             })*
         }
     };

@@ -1,0 +1,299 @@
+//! Rows times vectors in blocks that stay in registers, written once for all instruction sets.
+//!
+//! A block is a few rows by a few vectors. Each of its dot products keeps its 16 sums in a register, a weight is
+//! decoded once for all vectors of the block, and a part of a vector is loaded once for all its rows. With one vector
+//! memory is the limit. With many it is arithmetic, as long as the vectors come from the nearest cache: so they are cut
+//! along the columns, and the sums of a cut are put aside until the next one's turn.
+#![expect(clippy::inline_always, reason = "a tier must compile the body with its own target features")]
+
+use std::ops::Range;
+
+use super::mxfp4::{PACKED, SCALES};
+use super::reference::{LANES, check_packed_rows, check_rows};
+
+/// Columns of a step: a group of MXFP4, or two multiplications for each of the 16 sums.
+const STEP: usize = 2 * LANES;
+
+/// Bytes of a cut of the vectors of one block: they stay in the first-level cache while many rows pass by.
+const NEAR: usize = 24 << 10;
+
+/// Rows that pass by: their weights and sums stay in the second-level cache.
+const PANEL: usize = 64;
+
+/// Sixteen numbers at a time, as one instruction set has them. Whoever holds a value runs where the set exists.
+pub(super) trait Simd: Copy {
+    /// Sixteen f32.
+    type Lanes: Copy;
+    /// Most vectors of a block.
+    const WIDEST: usize;
+
+    fn zero(self) -> Self::Lanes;
+    fn load(self, x: &[f32; LANES]) -> Self::Lanes;
+    /// Sixteen bf16 as f32.
+    fn widen(self, bits: &[u16; LANES]) -> Self::Lanes;
+    /// The values of the low nibbles and of the high ones.
+    fn unpack(self, bytes: &[u8; PACKED], scale: f32) -> [Self::Lanes; 2];
+    /// `x * w + sum`, rounded once.
+    fn mul_add(self, x: Self::Lanes, w: Self::Lanes, sum: Self::Lanes) -> Self::Lanes;
+    /// Folds in halves.
+    fn fold(self, sums: Self::Lanes) -> f32;
+    /// Asks for a line of memory ahead of time. Any address will do.
+    fn prefetch(self, place: *const u8);
+    /// Runs a job in blocks of the size that suits the set.
+    fn run<W: Weights>(self, job: Job<'_, W, Self>);
+}
+
+/// A matrix in the form in which it is stored.
+pub(super) trait Weights: Copy {
+    type Row: Copy;
+    /// Steps in 64 bytes, which is a line of memory.
+    const LINE: usize;
+
+    fn row(self, row: usize) -> Self::Row;
+    /// The weights of a step: of its first 16 multiplications and of the other 16. Zeros beyond the row's end.
+    fn decode<S: Simd>(simd: S, row: Self::Row, step: usize) -> [S::Lanes; 2];
+    /// Where a step lies that is `rows` rows below this one.
+    fn below(self, row: Self::Row, step: usize, rows: usize) -> *const u8;
+}
+
+/// Some rows times the vectors of one block, along one cut of the columns.
+pub(super) struct Job<'a, W, S: Simd> {
+    weights: W,
+    rows: Range<usize>,
+    steps: Range<usize>,
+    /// `[steps, vectors, STEP]`.
+    xs: &'a [f32],
+    /// `[rows, vectors]`.
+    sums: &'a mut [S::Lanes],
+}
+
+impl<W: Weights, S: Simd> Job<'_, W, S> {
+    /// Vectors of the block, at most [`Simd::WIDEST`].
+    #[inline(always)]
+    pub(super) const fn vectors(&self) -> usize {
+        self.sums.len() / (self.rows.end - self.rows.start)
+    }
+
+    /// Does it in blocks of `R` rows and `T` vectors, which are all there are.
+    #[inline(always)]
+    pub(super) fn run<const R: usize, const T: usize>(self, simd: S) {
+        let Self { weights, rows, steps, xs, sums } = self;
+        let (xs, _) = xs.as_chunks::<STEP>().0.as_chunks::<T>();
+        let (sums, _) = sums.as_chunks_mut::<T>();
+        for first in (0..rows.len()).step_by(R) {
+            // Where rows run out the last one is repeated: it is computed again and comes to the same.
+            let mut at = [0; R];
+            let mut matrix = [weights.row(rows.start + first); R];
+            let mut block = [[simd.zero(); T]; R];
+            for r in 0..R {
+                at[r] = (first + r).min(rows.len() - 1);
+                matrix[r] = weights.row(rows.start + at[r]);
+                block[r] = sums[at[r]];
+            }
+            for (step, xs) in steps.clone().zip(xs) {
+                if T == 1 && step.is_multiple_of(W::LINE) {
+                    // Rows may be too short for the processor to see where they lead.
+                    for row in matrix {
+                        simd.prefetch(weights.below(row, step, R));
+                    }
+                }
+                let mut decoded = [[simd.zero(); 2]; R];
+                for r in 0..R {
+                    decoded[r] = W::decode(simd, matrix[r], step);
+                }
+                for t in 0..T {
+                    let (halves, _) = xs[t].as_chunks::<LANES>();
+                    for half in 0..2 {
+                        let x = simd.load(&halves[half]);
+                        for r in 0..R {
+                            block[r][t] = simd.mul_add(x, decoded[r][half], block[r][t]);
+                        }
+                    }
+                }
+            }
+            for r in 0..R {
+                sums[at[r]] = block[r];
+            }
+        }
+    }
+}
+
+/// A whole matrix times all vectors of `xs`, `[vectors, columns]`, into `out`, `[rows, vectors]`.
+#[inline(always)]
+fn multiply<W: Weights, S: Simd>(simd: S, weights: W, columns: usize, xs: &[f32], out: &mut [f32]) {
+    let vectors = xs.len() / columns;
+    let rows = out.len() / vectors;
+    let steps = columns.div_ceil(STEP);
+    // Blocks of vectors whose sizes differ by one at most.
+    let blocks = vectors.div_ceil(S::WIDEST);
+    let block = |i: usize| vectors * i / blocks..vectors * (i + 1) / blocks;
+
+    // Each block is made to lie as it is read, but for the one that does already.
+    let mut by_step = Vec::new();
+    let xs = if vectors == 1 && columns.is_multiple_of(STEP) {
+        xs
+    } else {
+        by_step.resize(vectors * steps * STEP, -0.0);
+        for i in 0..blocks {
+            let Range { start, end } = block(i);
+            let to = &mut by_step[start * steps * STEP..end * steps * STEP];
+            interleave(&xs[start * columns..end * columns], columns, to);
+        }
+        &by_step
+    };
+
+    let cut = if vectors == 1 { steps } else { NEAR / (size_of::<f32>() * STEP * vectors.div_ceil(blocks)) };
+    let mut sums = vec![simd.zero(); PANEL.min(rows) * vectors];
+    for first in (0..rows).step_by(PANEL) {
+        let rows = first..rows.min(first + PANEL);
+        let sums = &mut sums[..rows.len() * vectors];
+        sums.fill(simd.zero());
+        for begin in (0..steps).step_by(cut) {
+            let steps_of_cut = begin..steps.min(begin + cut);
+            for i in 0..blocks {
+                let Range { start, end } = block(i);
+                simd.run(Job {
+                    weights,
+                    rows: rows.clone(),
+                    steps: steps_of_cut.clone(),
+                    xs: &xs[(start * steps + begin * (end - start)) * STEP..end * steps * STEP],
+                    sums: &mut sums[start * rows.len()..end * rows.len()],
+                });
+            }
+        }
+        for i in 0..blocks {
+            let Range { start, end } = block(i);
+            let sums = sums[start * rows.len()..end * rows.len()].chunks_exact(end - start);
+            for (row, sums) in rows.clone().zip(sums) {
+                for (out, sums) in out[row * vectors + start..row * vectors + end].iter_mut().zip(sums) {
+                    *out = simd.fold(*sums);
+                }
+            }
+        }
+    }
+}
+
+/// `[vectors, columns]` to `[steps, vectors, STEP]`. What lies beyond the columns is -0 and stays it: weights are zero
+/// there, and -0 is what can be added to any sum, even to -0, without a change.
+#[inline(always)]
+fn interleave(xs: &[f32], columns: usize, out: &mut [f32]) {
+    let vectors = xs.len() / columns;
+    for (t, x) in xs.chunks_exact(columns).enumerate() {
+        for (step, x) in x.chunks(STEP).enumerate() {
+            out[(step * vectors + t) * STEP..][..x.len()].copy_from_slice(x);
+        }
+    }
+}
+
+/// A number that is a weight by itself.
+trait Element: Copy + Default {
+    fn lanes<S: Simd>(simd: S, weights: &[Self; LANES]) -> S::Lanes;
+}
+
+impl Element for u16 {
+    #[inline(always)]
+    fn lanes<S: Simd>(simd: S, weights: &[Self; LANES]) -> S::Lanes {
+        simd.widen(weights)
+    }
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn lanes<S: Simd>(simd: S, weights: &[Self; LANES]) -> S::Lanes {
+        simd.load(weights)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Plain<'a, E> {
+    weights: &'a [E],
+    columns: usize,
+}
+
+impl<'a, E: Element> Weights for Plain<'a, E> {
+    /// Whole steps, and what is left.
+    type Row = (&'a [[E; STEP]], &'a [E]);
+    const LINE: usize = 1;
+
+    #[inline(always)]
+    fn row(self, row: usize) -> Self::Row {
+        self.weights[row * self.columns..][..self.columns].as_chunks()
+    }
+
+    #[inline(always)]
+    fn decode<S: Simd>(simd: S, (whole, rest): Self::Row, step: usize) -> [S::Lanes; 2] {
+        let mut padded = [E::default(); STEP];
+        let weights = match whole.get(step) {
+            Some(weights) => weights,
+            None => {
+                padded[..rest.len()].copy_from_slice(rest);
+                &padded
+            }
+        };
+        let (halves, _) = weights.as_chunks::<LANES>();
+        [E::lanes(simd, &halves[0]), E::lanes(simd, &halves[1])]
+    }
+
+    #[inline(always)]
+    fn below(self, (whole, _): Self::Row, step: usize, rows: usize) -> *const u8 {
+        whole.as_ptr().wrapping_add(step).cast::<E>().wrapping_add(rows * self.columns).cast()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Packed<'a> {
+    packed: &'a [[u8; PACKED]],
+    scales: &'a [u8],
+    groups: usize,
+}
+
+impl<'a> Weights for Packed<'a> {
+    /// Groups, and their scales.
+    type Row = (&'a [[u8; PACKED]], &'a [u8]);
+    const LINE: usize = 4;
+
+    #[inline(always)]
+    fn row(self, row: usize) -> Self::Row {
+        let groups = row * self.groups..(row + 1) * self.groups;
+        (&self.packed[groups.clone()], &self.scales[groups])
+    }
+
+    #[inline(always)]
+    fn decode<S: Simd>(simd: S, (packed, scales): Self::Row, step: usize) -> [S::Lanes; 2] {
+        simd.unpack(&packed[step], SCALES[usize::from(scales[step])])
+    }
+
+    #[inline(always)]
+    fn below(self, (packed, _): Self::Row, step: usize, rows: usize) -> *const u8 {
+        packed.as_ptr().wrapping_add(step + rows * self.groups).cast()
+    }
+}
+
+/// See [`super::reference::bf16_rows`].
+#[inline(always)]
+pub(super) fn bf16_rows<S: Simd>(simd: S, weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
+    check_rows(weights.len(), columns, xs, out);
+    multiply(simd, Plain { weights, columns }, columns, xs, out);
+}
+
+/// See [`super::reference::f32_rows`].
+#[inline(always)]
+pub(super) fn f32_rows<S: Simd>(simd: S, weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
+    check_rows(weights.len(), columns, xs, out);
+    multiply(simd, Plain { weights, columns }, columns, xs, out);
+}
+
+/// See [`super::reference::mxfp4_rows`].
+#[inline(always)]
+pub(super) fn mxfp4_rows<S: Simd>(
+    simd: S,
+    packed: &[u8],
+    scales: &[u8],
+    columns: usize,
+    xs: &[f32],
+    out: &mut [f32],
+) {
+    check_packed_rows(packed, scales, columns, xs, out);
+    let (packed, _) = packed.as_chunks();
+    multiply(simd, Packed { packed, scales, groups: columns / STEP }, columns, xs, out);
+}
