@@ -10,6 +10,10 @@ use super::blocks::{self, Job, Simd, Weights};
 use super::mxfp4::{E2M1, PACKED};
 use super::reference::LANES;
 pub(super) use super::reference::*;
+use super::vectors::Vectors;
+
+/// Most vectors of a block.
+pub(super) const WIDEST: usize = 6;
 
 /// Proof that the processor has what this file uses: only a function that needs it as well can make one.
 #[derive(Clone, Copy)]
@@ -94,7 +98,7 @@ fn fold(sums: Lanes) -> f32 {
 #[expect(clippy::inline_always, reason = "a kernel must compile them with its own target features")]
 impl Simd for Avx2 {
     type Lanes = Lanes;
-    const WIDEST: usize = 6;
+    const WIDEST: usize = WIDEST;
 
     #[inline(always)]
     fn zero(self) -> Lanes {
@@ -154,18 +158,18 @@ impl Simd for Avx2 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn bf16_rows(weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
-    blocks::bf16_rows(Avx2::here(), weights, columns, xs, out);
+pub(super) fn bf16_rows(weights: &[u16], xs: &Vectors<'_>, out: &mut [f32]) {
+    blocks::bf16_rows(Avx2::here(), weights, xs, out);
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn f32_rows(weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
-    blocks::f32_rows(Avx2::here(), weights, columns, xs, out);
+pub(super) fn f32_rows(weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]) {
+    blocks::f32_rows(Avx2::here(), weights, xs, out);
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn mxfp4_rows(packed: &[u8], scales: &[u8], columns: usize, xs: &[f32], out: &mut [f32]) {
-    blocks::mxfp4_rows(Avx2::here(), packed, scales, columns, xs, out);
+pub(super) fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
+    blocks::mxfp4_rows(Avx2::here(), packed, scales, xs, out);
 }

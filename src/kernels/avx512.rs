@@ -11,6 +11,10 @@ use super::blocks::{self, Job, Simd, Weights};
 use super::mxfp4::{E2M1, PACKED};
 use super::reference::LANES;
 pub(super) use super::reference::*;
+use super::vectors::Vectors;
+
+/// Most vectors of a block.
+pub(super) const WIDEST: usize = 12;
 
 /// Proof that the processor has what this file uses: only a function that needs it as well can make one.
 #[derive(Clone, Copy)]
@@ -63,7 +67,7 @@ fn fold(sums: __m512) -> f32 {
 #[expect(clippy::inline_always, reason = "a kernel must compile them with its own target features")]
 impl Simd for Avx512 {
     type Lanes = __m512;
-    const WIDEST: usize = 12;
+    const WIDEST: usize = WIDEST;
 
     #[inline(always)]
     fn zero(self) -> __m512 {
@@ -129,18 +133,18 @@ impl Simd for Avx512 {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn bf16_rows(weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
-    blocks::bf16_rows(Avx512::here(), weights, columns, xs, out);
+pub(super) fn bf16_rows(weights: &[u16], xs: &Vectors<'_>, out: &mut [f32]) {
+    blocks::bf16_rows(Avx512::here(), weights, xs, out);
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn f32_rows(weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
-    blocks::f32_rows(Avx512::here(), weights, columns, xs, out);
+pub(super) fn f32_rows(weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]) {
+    blocks::f32_rows(Avx512::here(), weights, xs, out);
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn mxfp4_rows(packed: &[u8], scales: &[u8], columns: usize, xs: &[f32], out: &mut [f32]) {
-    blocks::mxfp4_rows(Avx512::here(), packed, scales, columns, xs, out);
+pub(super) fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
+    blocks::mxfp4_rows(Avx512::here(), packed, scales, xs, out);
 }

@@ -10,9 +10,7 @@ use std::ops::Range;
 
 use super::mxfp4::{PACKED, SCALES};
 use super::reference::{LANES, check_packed_rows, check_rows};
-
-/// Columns of a step: a group of MXFP4, or two multiplications for each of the 16 sums.
-const STEP: usize = 2 * LANES;
+use super::vectors::{STEP, Vectors};
 
 /// Bytes of a cut of the vectors of one block: they stay in the first-level cache while many rows pass by.
 const NEAR: usize = 24 << 10;
@@ -118,69 +116,35 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
     }
 }
 
-/// A whole matrix times all vectors of `xs`, `[vectors, columns]`, into `out`, `[rows, vectors]`.
+/// A whole matrix times all vectors, into `out`, `[rows, vectors]`.
 #[inline(always)]
-fn multiply<W: Weights, S: Simd>(simd: S, weights: W, columns: usize, xs: &[f32], out: &mut [f32]) {
-    let vectors = xs.len() / columns;
+fn multiply<W: Weights, S: Simd>(simd: S, weights: W, xs: &Vectors<'_>, out: &mut [f32]) {
+    assert!(xs.fits(Some(S::WIDEST)), "laid out for this tier");
+    let (vectors, steps) = (xs.count(), xs.steps());
     let rows = out.len() / vectors;
-    let steps = columns.div_ceil(STEP);
-    // Blocks of vectors whose sizes differ by one at most.
-    let blocks = vectors.div_ceil(S::WIDEST);
-    let block = |i: usize| vectors * i / blocks..vectors * (i + 1) / blocks;
-
-    // Each block is made to lie as it is read, but for the one that does already.
-    let mut by_step = Vec::new();
-    let xs = if vectors == 1 && columns.is_multiple_of(STEP) {
-        xs
-    } else {
-        by_step.resize(vectors * steps * STEP, -0.0);
-        for i in 0..blocks {
-            let Range { start, end } = block(i);
-            let to = &mut by_step[start * steps * STEP..end * steps * STEP];
-            interleave(&xs[start * columns..end * columns], columns, to);
-        }
-        &by_step
-    };
-
-    let cut = if vectors == 1 { steps } else { NEAR / (size_of::<f32>() * STEP * vectors.div_ceil(blocks)) };
-    let mut sums = vec![simd.zero(); PANEL.min(rows) * vectors];
+    let widest = vectors.min(S::WIDEST);
+    let cut = if vectors == 1 { steps } else { NEAR / (size_of::<f32>() * STEP * widest) };
+    let mut sums = vec![simd.zero(); PANEL.min(rows) * widest];
     for first in (0..rows).step_by(PANEL) {
         let rows = first..rows.min(first + PANEL);
-        let sums = &mut sums[..rows.len() * vectors];
-        sums.fill(simd.zero());
-        for begin in (0..steps).step_by(cut) {
-            let steps_of_cut = begin..steps.min(begin + cut);
-            for i in 0..blocks {
-                let Range { start, end } = block(i);
+        for block in xs.blocks() {
+            let sums = &mut sums[..rows.len() * block.len()];
+            sums.fill(simd.zero());
+            for begin in (0..steps).step_by(cut) {
                 simd.run(Job {
                     weights,
                     rows: rows.clone(),
-                    steps: steps_of_cut.clone(),
-                    xs: &xs[(start * steps + begin * (end - start)) * STEP..end * steps * STEP],
-                    sums: &mut sums[start * rows.len()..end * rows.len()],
+                    steps: begin..steps.min(begin + cut),
+                    xs: xs.block(&block, begin),
+                    sums,
                 });
             }
-        }
-        for i in 0..blocks {
-            let Range { start, end } = block(i);
-            let sums = sums[start * rows.len()..end * rows.len()].chunks_exact(end - start);
-            for (row, sums) in rows.clone().zip(sums) {
-                for (out, sums) in out[row * vectors + start..row * vectors + end].iter_mut().zip(sums) {
+            for (row, sums) in rows.clone().zip(sums.chunks_exact(block.len())) {
+                let out = &mut out[row * vectors..][block.clone()];
+                for (out, sums) in out.iter_mut().zip(sums) {
                     *out = simd.fold(*sums);
                 }
             }
-        }
-    }
-}
-
-/// `[vectors, columns]` to `[steps, vectors, STEP]`. What lies beyond the columns is -0 and stays it: weights are zero
-/// there, and -0 is what can be added to any sum, even to -0, without a change.
-#[inline(always)]
-fn interleave(xs: &[f32], columns: usize, out: &mut [f32]) {
-    let vectors = xs.len() / columns;
-    for (t, x) in xs.chunks_exact(columns).enumerate() {
-        for (step, x) in x.chunks(STEP).enumerate() {
-            out[(step * vectors + t) * STEP..][..x.len()].copy_from_slice(x);
         }
     }
 }
@@ -222,22 +186,31 @@ impl<'a, E: Element> Weights for Plain<'a, E> {
 
     #[inline(always)]
     fn decode<S: Simd>(simd: S, (whole, rest): Self::Row, step: usize) -> [S::Lanes; 2] {
-        let mut padded = [E::default(); STEP];
-        let weights = match whole.get(step) {
-            Some(weights) => weights,
-            None => {
-                padded[..rest.len()].copy_from_slice(rest);
-                &padded
-            }
-        };
-        let (halves, _) = weights.as_chunks::<LANES>();
-        [E::lanes(simd, &halves[0]), E::lanes(simd, &halves[1])]
+        match whole.get(step) {
+            Some(weights) => lanes(simd, weights),
+            None => lanes(simd, &padded(rest)),
+        }
     }
 
     #[inline(always)]
     fn below(self, (whole, _): Self::Row, step: usize, rows: usize) -> *const u8 {
         whole.as_ptr().wrapping_add(step).cast::<E>().wrapping_add(rows * self.columns).cast()
     }
+}
+
+#[inline(always)]
+fn lanes<E: Element, S: Simd>(simd: S, weights: &[E; STEP]) -> [S::Lanes; 2] {
+    let (halves, _) = weights.as_chunks::<LANES>();
+    [E::lanes(simd, &halves[0]), E::lanes(simd, &halves[1])]
+}
+
+/// What a row has beyond its whole steps. Apart from the loop, which it would slow down.
+#[cold]
+#[inline(never)]
+fn padded<E: Element>(rest: &[E]) -> [E; STEP] {
+    let mut padded = [E::default(); STEP];
+    padded[..rest.len()].copy_from_slice(rest);
+    padded
 }
 
 #[derive(Clone, Copy)]
@@ -271,29 +244,22 @@ impl<'a> Weights for Packed<'a> {
 
 /// See [`super::reference::bf16_rows`].
 #[inline(always)]
-pub(super) fn bf16_rows<S: Simd>(simd: S, weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
-    check_rows(weights.len(), columns, xs, out);
-    multiply(simd, Plain { weights, columns }, columns, xs, out);
+pub(super) fn bf16_rows<S: Simd>(simd: S, weights: &[u16], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_rows(weights.len(), xs, out);
+    multiply(simd, Plain { weights, columns: xs.columns() }, xs, out);
 }
 
 /// See [`super::reference::f32_rows`].
 #[inline(always)]
-pub(super) fn f32_rows<S: Simd>(simd: S, weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
-    check_rows(weights.len(), columns, xs, out);
-    multiply(simd, Plain { weights, columns }, columns, xs, out);
+pub(super) fn f32_rows<S: Simd>(simd: S, weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_rows(weights.len(), xs, out);
+    multiply(simd, Plain { weights, columns: xs.columns() }, xs, out);
 }
 
 /// See [`super::reference::mxfp4_rows`].
 #[inline(always)]
-pub(super) fn mxfp4_rows<S: Simd>(
-    simd: S,
-    packed: &[u8],
-    scales: &[u8],
-    columns: usize,
-    xs: &[f32],
-    out: &mut [f32],
-) {
-    check_packed_rows(packed, scales, columns, xs, out);
+pub(super) fn mxfp4_rows<S: Simd>(simd: S, packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_packed_rows(packed, scales, xs, out);
     let (packed, _) = packed.as_chunks();
-    multiply(simd, Packed { packed, scales, groups: columns / STEP }, columns, xs, out);
+    multiply(simd, Packed { packed, scales, groups: xs.steps() }, xs, out);
 }

@@ -44,7 +44,7 @@ fn gated(
 ) -> Result<Vec<f32>, Error> {
     let linear = |tensor, x: &[f32]| context.linear(store, Tensor::Layer(layer, tensor), x, tokens);
     let mut gates = linear(gate, x)?;
-    context.kernels.situ(&mut gates, &linear(up, x)?, config.situ.beta, config.situ.linear_beta);
+    context.situ(config, &mut gates, &linear(up, x)?);
     linear(down, &gates)
 }
 
@@ -101,7 +101,7 @@ pub(super) fn experts(
         let Some(uses) = woken.get(&expert.number) else { continue };
         let input = |(token, _): &(usize, usize)| &latent[token * moe.latent..(token + 1) * moe.latent];
         let inputs: Vec<f32> = uses.iter().flat_map(input).copied().collect();
-        let results = expert_outputs(context, config, layer, expert, &inputs, uses.len())?;
+        let results = expert_outputs(context, config, layer, expert, &inputs)?;
         for ((token, rank), result) in uses.iter().zip(results.chunks_exact(moe.latent)) {
             let begin = (token * moe.top_k + rank) * moe.latent;
             outputs[begin..begin + moe.latent].copy_from_slice(result);
@@ -132,7 +132,6 @@ fn expert_outputs(
     layer: u16,
     expert: Expert<'_>,
     inputs: &[f32],
-    tokens: usize,
 ) -> Result<Vec<f32>, Error> {
     let moe = &config.moe;
     let matrix = |packed, scale, columns| {
@@ -142,13 +141,9 @@ fn expert_outputs(
     let gate = matrix(ExpertPart::GatePacked, ExpertPart::GateScale, moe.latent)?;
     let up = matrix(ExpertPart::UpPacked, ExpertPart::UpScale, moe.latent)?;
     let down = matrix(ExpertPart::DownPacked, ExpertPart::DownScale, moe.width)?;
-    let mut gates = context.packed(&gate, inputs, tokens);
-    context.kernels.situ(
-        &mut gates,
-        &context.packed(&up, inputs, tokens),
-        config.situ.beta,
-        config.situ.linear_beta,
-    );
+    let xs = context.kernels.vectors(inputs, moe.latent);
+    let mut gates = context.packed(&gate, &xs);
+    context.situ(config, &mut gates, &context.packed(&up, &xs));
     let gates = each_row(&gates, moe.width, deinterleave);
-    Ok(context.packed(&down, &gates, tokens))
+    Ok(context.packed(&down, &context.kernels.vectors(&gates, moe.width)))
 }
