@@ -8,7 +8,7 @@ use crate::kernels::{Kernels, Mxfp4, Vectors};
 use crate::store::Store;
 
 /// Below so many multiplications a split over threads costs more than it gains.
-const SERIAL: usize = 1 << 16;
+const SERIAL: usize = 1 << 17;
 
 /// Below so many numbers the same holds for what is computed number by number.
 const ELEMENTS: usize = 1 << 12;
@@ -93,17 +93,20 @@ fn split_rows(
 
 /// `[rows, tokens]` to `[tokens, rows]`.
 fn by_token(by_row: Vec<f32>, tokens: usize) -> Vec<f32> {
-    /// As many tokens at a time as half a line of memory has; more would drive each other out of the nearest cache.
-    const AT_ONCE: usize = 8;
+    /// Rows and tokens of a tile, which stays in the nearest cache however far apart its rows lie.
+    const TILE: usize = 8;
     if tokens == 1 {
         return by_row;
     }
     let rows = by_row.len() / tokens.max(1);
     let mut out = vec![0.0; by_row.len()];
-    out.par_chunks_mut((AT_ONCE * rows).max(1)).enumerate().for_each(|(i, out)| {
-        for (row, values) in by_row.chunks_exact(tokens).enumerate() {
-            for (out, value) in out.chunks_exact_mut(rows).zip(&values[i * AT_ONCE..]) {
-                out[row] = *value;
+    out.par_chunks_mut((TILE * rows).max(1)).enumerate().for_each(|(i, out)| {
+        for (tile, values) in by_row.chunks(TILE * tokens).enumerate() {
+            for (t, out) in out.chunks_exact_mut(rows).enumerate() {
+                let out = &mut out[tile * TILE..][..values.len() / tokens];
+                for (r, out) in out.iter_mut().enumerate() {
+                    *out = values[r * tokens + i * TILE + t];
+                }
             }
         }
     });
