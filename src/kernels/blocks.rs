@@ -48,8 +48,12 @@ pub(super) trait Weights: Copy {
     const LINE: usize;
 
     fn row(self, row: usize) -> Self::Row;
-    /// The weights of a step: of its first 16 multiplications and of the other 16. Zeros beyond the row's end.
+    /// Steps of a row that are not cut short by its end.
+    fn whole_steps(self) -> usize;
+    /// The weights of a whole step: of its first 16 multiplications and of the other 16.
     fn decode<S: Simd>(simd: S, row: Self::Row, step: usize) -> [S::Lanes; 2];
+    /// Those of the step that is cut short, and zeros.
+    fn decode_rest<S: Simd>(simd: S, row: Self::Row) -> [S::Lanes; 2];
     /// Where a step lies that is `rows` rows below this one.
     fn below(self, row: Self::Row, step: usize, rows: usize) -> *const u8;
 }
@@ -63,6 +67,8 @@ pub(super) struct Job<'a, W, S: Simd> {
     xs: &'a [f32],
     /// `[rows, vectors]`.
     sums: &'a mut [S::Lanes],
+    /// Whether `sums` holds those of an earlier cut.
+    resumed: bool,
 }
 
 impl<W: Weights, S: Simd> Job<'_, W, S> {
@@ -75,8 +81,10 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
     /// Does it in blocks of `R` rows and `T` vectors, which are all there are.
     #[inline(always)]
     pub(super) fn run<const R: usize, const T: usize>(self, simd: S) {
-        let Self { weights, rows, steps, xs, sums } = self;
+        let Self { weights, rows, steps, xs, sums, resumed } = self;
         let (xs, _) = xs.as_chunks::<STEP>().0.as_chunks::<T>();
+        // A step that is not whole is kept out of the loop, whose registers it would cost.
+        let (whole, rest) = xs[..steps.len()].split_at(weights.whole_steps().min(steps.end) - steps.start);
         let (sums, _) = sums.as_chunks_mut::<T>();
         for first in (0..rows.len()).step_by(R) {
             // Where rows run out the last one is repeated: it is computed again and comes to the same.
@@ -86,31 +94,51 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
             for r in 0..R {
                 at[r] = (first + r).min(rows.len() - 1);
                 matrix[r] = weights.row(rows.start + at[r]);
-                block[r] = sums[at[r]];
+                if resumed {
+                    block[r] = sums[at[r]];
+                }
             }
-            for (step, xs) in steps.clone().zip(xs) {
+            for (step, xs) in steps.clone().zip(whole) {
                 if T == 1 && step.is_multiple_of(W::LINE) {
                     // Rows may be too short for the processor to see where they lead.
-                    for row in matrix {
-                        simd.prefetch(weights.below(row, step, R));
+                    for r in 0..R {
+                        simd.prefetch(weights.below(matrix[r], step, R));
                     }
                 }
                 let mut decoded = [[simd.zero(); 2]; R];
                 for r in 0..R {
                     decoded[r] = W::decode(simd, matrix[r], step);
                 }
-                for t in 0..T {
-                    let (halves, _) = xs[t].as_chunks::<LANES>();
-                    for half in 0..2 {
-                        let x = simd.load(&halves[half]);
-                        for r in 0..R {
-                            block[r][t] = simd.mul_add(x, decoded[r][half], block[r][t]);
-                        }
-                    }
+                multiply_add(simd, &decoded, xs, &mut block);
+            }
+            if let Some(xs) = rest.first() {
+                let mut decoded = [[simd.zero(); 2]; R];
+                for r in 0..R {
+                    decoded[r] = W::decode_rest(simd, matrix[r]);
                 }
+                multiply_add(simd, &decoded, xs, &mut block);
             }
             for r in 0..R {
                 sums[at[r]] = block[r];
+            }
+        }
+    }
+}
+
+/// One step of a block.
+#[inline(always)]
+fn multiply_add<S: Simd, const R: usize, const T: usize>(
+    simd: S,
+    weights: &[[S::Lanes; 2]; R],
+    xs: &[[f32; STEP]; T],
+    sums: &mut [[S::Lanes; T]; R],
+) {
+    for t in 0..T {
+        let (halves, _) = xs[t].as_chunks::<LANES>();
+        for half in 0..2 {
+            let x = simd.load(&halves[half]);
+            for r in 0..R {
+                sums[r][t] = simd.mul_add(x, weights[r][half], sums[r][t]);
             }
         }
     }
@@ -129,7 +157,6 @@ fn multiply<W: Weights, S: Simd>(simd: S, weights: W, xs: &Vectors<'_>, out: &mu
         let rows = first..rows.min(first + PANEL);
         for block in xs.blocks() {
             let sums = &mut sums[..rows.len() * block.len()];
-            sums.fill(simd.zero());
             for begin in (0..steps).step_by(cut) {
                 simd.run(Job {
                     weights,
@@ -137,6 +164,7 @@ fn multiply<W: Weights, S: Simd>(simd: S, weights: W, xs: &Vectors<'_>, out: &mu
                     steps: begin..steps.min(begin + cut),
                     xs: xs.block(&block, begin),
                     sums,
+                    resumed: begin > 0,
                 });
             }
             for (row, sums) in rows.clone().zip(sums.chunks_exact(block.len())) {
@@ -185,11 +213,20 @@ impl<'a, E: Element> Weights for Plain<'a, E> {
     }
 
     #[inline(always)]
-    fn decode<S: Simd>(simd: S, (whole, rest): Self::Row, step: usize) -> [S::Lanes; 2] {
-        match whole.get(step) {
-            Some(weights) => lanes(simd, weights),
-            None => lanes(simd, &padded(rest)),
-        }
+    fn whole_steps(self) -> usize {
+        self.columns / STEP
+    }
+
+    #[inline(always)]
+    fn decode<S: Simd>(simd: S, (whole, _): Self::Row, step: usize) -> [S::Lanes; 2] {
+        lanes(simd, &whole[step])
+    }
+
+    #[inline(always)]
+    fn decode_rest<S: Simd>(simd: S, (_, rest): Self::Row) -> [S::Lanes; 2] {
+        let mut padded = [E::default(); STEP];
+        padded[..rest.len()].copy_from_slice(rest);
+        lanes(simd, &padded)
     }
 
     #[inline(always)]
@@ -202,15 +239,6 @@ impl<'a, E: Element> Weights for Plain<'a, E> {
 fn lanes<E: Element, S: Simd>(simd: S, weights: &[E; STEP]) -> [S::Lanes; 2] {
     let (halves, _) = weights.as_chunks::<LANES>();
     [E::lanes(simd, &halves[0]), E::lanes(simd, &halves[1])]
-}
-
-/// What a row has beyond its whole steps. Apart from the loop, which it would slow down.
-#[cold]
-#[inline(never)]
-fn padded<E: Element>(rest: &[E]) -> [E; STEP] {
-    let mut padded = [E::default(); STEP];
-    padded[..rest.len()].copy_from_slice(rest);
-    padded
 }
 
 #[derive(Clone, Copy)]
@@ -231,9 +259,20 @@ impl<'a> Weights for Packed<'a> {
         (&self.packed[groups.clone()], &self.scales[groups])
     }
 
+    /// Rows of MXFP4 are whole groups, so there is no other step.
+    #[inline(always)]
+    fn whole_steps(self) -> usize {
+        self.groups
+    }
+
     #[inline(always)]
     fn decode<S: Simd>(simd: S, (packed, scales): Self::Row, step: usize) -> [S::Lanes; 2] {
         simd.unpack(&packed[step], SCALES[usize::from(scales[step])])
+    }
+
+    #[inline(always)]
+    fn decode_rest<S: Simd>(simd: S, _: Self::Row) -> [S::Lanes; 2] {
+        [simd.zero(); 2]
     }
 
     #[inline(always)]
