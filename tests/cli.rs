@@ -2,11 +2,19 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
 
+#[path = "cli/bench.rs"]
+mod bench;
+#[path = "cli/container.rs"]
+mod container;
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "cli/plan.rs"]
+mod plan;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/stopping.rs"]
 mod stopping;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/verify.rs"]
+mod verify;

@@ -112,21 +112,9 @@ impl Transcript {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::ExpertCounts;
 
     fn outcome(finish: Finish) -> Outcome {
-        Outcome {
-            finish,
-            error: None,
-            ids: Vec::new(),
-            seed: 1,
-            prefill_s: 0.0,
-            decode_s: Vec::new(),
-            first_token_s: None,
-            trunk_bytes: 0,
-            expert_bytes: 0,
-            experts: ExpertCounts::default(),
-        }
+        Outcome { seed: 1, ..Outcome::new(finish) }
     }
 
     #[test]

@@ -241,7 +241,9 @@ fn checksum(parts: &[&[u8]]) -> u64 {
         [whole] => xxh3_64(whole),
         parts => {
             let mut hash = Xxh3::new();
-            parts.iter().for_each(|part| hash.update(part));
+            for part in parts {
+                hash.update(part);
+            }
             hash.digest()
         }
     }

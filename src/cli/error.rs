@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::output::clean;
 use crate::protocol::{ExitCode, UserError};
+use crate::setup::seal;
 use crate::{config, setup};
 
 /// Prints a failure to standard error. File names and stored text in it may hold control codes; they stay out.
@@ -22,9 +23,27 @@ impl From<config::Error> for UserError {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
                 format!("The keys of the config file are {}.", known.join(", "))
             }
-            config::Error::Value { .. } => String::new(),
+            config::Error::Both(_) | config::Error::Value { .. } => String::new(),
         };
         Self::new(ExitCode::Usage, "Bad settings", error.to_string()).with_hint(hint)
+    }
+}
+
+impl From<seal::Error> for UserError {
+    fn from(error: seal::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            seal::Error::Checkpoint(error) => error.into(),
+            seal::Error::Changed => {
+                Self::new(ExitCode::ModelFiles, "The model's files cannot be sealed", detail)
+                    .with_hint("Wait until nothing writes to them any more, and seal them then.")
+            }
+            seal::Error::System(_) => {
+                Self::new(ExitCode::Resources, "The model's files cannot be read", detail)
+                    .with_hint("Close other programs, and try again.")
+            }
+            seal::Error::Stopped => Self::new(ExitCode::Stopped, "Reading was stopped", ""),
+        }
     }
 }
 

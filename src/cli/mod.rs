@@ -7,17 +7,25 @@
 //! | `chat` | the full-screen chat, which is what the program does without a verb |
 //! | `run` | one turn for a script, on standard output |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
+//! | `plan` | how memory would be divided |
+//! | `verify` | checking a checkpoint, and sealing it |
+//! | `bench` | measuring the disk, and decoding |
+//! | `json` | objects for scripts |
 //! | `error` | how a failure is printed |
 
 mod args;
+mod bench;
 mod chat;
 mod error;
 mod input;
+mod json;
 mod output;
+mod plan;
 mod progress;
 mod report;
 mod run;
 mod settings;
+mod verify;
 
 use std::ffi::OsString;
 use std::io;
@@ -25,7 +33,7 @@ use std::io;
 use clap::Parser;
 
 use crate::protocol::{ExitCode, UserError};
-use args::{Args, Verb};
+use args::{Args, Bench, Verb};
 
 /// How a verb ended, if it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +72,10 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
         None => chat::chat(&args.common),
         Some(Verb::Run(run)) => run::run(&args.common, run),
+        Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),
+        Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),
+        Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),
+        Some(Verb::Bench(Bench::Decode(decode))) => bench::decode::decode(&args.common, decode),
     }
 }
 

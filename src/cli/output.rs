@@ -1,8 +1,13 @@
 //! What a headless run writes: text without control codes, and logits.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Write, stdout};
 use std::path::Path;
+
+use serde::Serialize;
+
+use super::json;
+use crate::protocol::{ExitCode, UserError};
 
 /// Whether a character may reach a terminal or a file that someone will print.
 fn is_clean(character: char) -> bool {
@@ -12,6 +17,26 @@ fn is_clean(character: char) -> bool {
 /// `text` without control codes, old (C0) and new (C1), except line feeds and tabs.
 pub(super) fn clean(text: &str) -> String {
     text.chars().filter(|character| is_clean(*character)).collect()
+}
+
+/// Writes `text` to standard output, cleaned. If nobody reads it, so be it.
+pub(super) fn print(text: &str) -> Result<(), UserError> {
+    let mut out = stdout().lock();
+    unless_nobody_reads(out.write_all(clean(text).as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes an object as a line of JSON to standard output. If nobody reads it, so be it.
+pub(super) fn print_json(object: &impl Serialize) -> Result<(), UserError> {
+    unless_nobody_reads(json::write(object, stdout().lock()))
+}
+
+fn unless_nobody_reads(written: io::Result<()>) -> Result<(), UserError> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(UserError::new(ExitCode::Resources, "Cannot write the result", error.to_string()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An answer that is written as it comes, and ends with exactly one line feed.

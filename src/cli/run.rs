@@ -10,7 +10,7 @@ use super::args::{Common, Run};
 use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
-use super::{Done, input, no_resource, settings};
+use super::{Done, input, json, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
@@ -21,6 +21,9 @@ use crate::sys::signals::StopSignal;
 
 /// How long a signal may wait to be seen.
 const POLL: Duration = Duration::from_millis(20);
+
+/// Said once where a person reads along.
+const UNCHECKED: &str = "note: reads are not checked; `dormouse verify --seal` writes the checksums that a run can hold them against";
 
 /// Why a run ended before its time.
 enum Halt {
@@ -56,7 +59,7 @@ pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
     };
     if args.json {
         run.report.memory.peak_rss = memory::process().peak;
-        match run.report.write(stdout().lock()).map_err(|error| cannot_write("the result", &error)) {
+        match json::write(&run.report, stdout().lock()).map_err(|error| cannot_write("the result", &error)) {
             Ok(()) | Err(Halt::NobodyReads | Halt::Cancelled) => {}
             // The first failure is the one to tell.
             Err(Halt::Failed(error)) => return done.and(Err(error)),
@@ -85,11 +88,16 @@ impl Headless<'_> {
         };
         let stop =
             StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
+        let demo = resolved.model.is_none();
         let settings = resolved.settings()?;
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
         send(&link, Command::Load(settings))?;
         let facts = self.wait_for_model(&link, &stop)?;
-        self.report.timings.load_s = facts.load_s;
+        self.report.loaded(&facts);
+        // The small model was held against its digests when it was laid out, moments ago.
+        if !facts.checked && !demo {
+            self.progress.note(UNCHECKED);
+        }
         let sampling = Sampling { seed: self.args.seed, ..resolved.sampling };
         let result = self.turn(&link, &stop, prompt, sampling, logits);
         // What the turn took up counts as well: the state grows with it.
@@ -180,12 +188,12 @@ impl Headless<'_> {
     }
 }
 
-fn send(link: &EngineLink, command: Command) -> Result<(), UserError> {
+pub(super) fn send(link: &EngineLink, command: Command) -> Result<(), UserError> {
     // A command channel that is gone means the same as an event channel that is gone.
     link.commands.send(command).map_err(|_gone| engine_left())
 }
 
-fn engine_left() -> UserError {
+pub(super) fn engine_left() -> UserError {
     UserError::new(ExitCode::Invalid, "The engine left without a word", "its thread is gone")
 }
 

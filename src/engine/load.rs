@@ -60,10 +60,10 @@ pub(super) fn load(
     let (temperature, top_p) =
         sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
 
-    let wish = Wish { memory: settings.memory, context: settings.context };
-    let plan = Plan::new(&checkpoint, &memory::machine(), wish)?;
+    let machine = memory::machine();
+    let plan = Plan::new(&checkpoint, &machine, Wish::of(settings))?;
     let access = access(&checkpoint, settings)?;
-    let threads = settings.threads.unwrap_or_else(cpu::physical_cores);
+    let threads = threads(settings);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("cpu-{index}"))
@@ -85,6 +85,7 @@ pub(super) fn load(
         context_limit: plan.positions,
         resident: Bytes(plan.store.vectors.0 + plan.store.pinned.0),
         streamed: plan.store.streamed,
+        plan: plan.facts(&machine, settings.rates, threads),
         reader: store.reader().as_str(),
         checked: store.is_checked(),
         slots: store.slots(),
@@ -98,6 +99,11 @@ pub(super) fn load(
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
     Ok(Loaded { model, tokenizer, markers, stop_ids, plan, facts, kept: None })
+}
+
+/// Threads that compute.
+pub(super) fn threads(settings: &Settings) -> usize {
+    settings.threads.unwrap_or_else(cpu::physical_cores)
 }
 
 /// The way to the weights: a reader, and the manifest where there is one.

@@ -39,11 +39,15 @@ pub(super) fn publish(telemetry: &Telemetry, store: &Store) {
     telemetry.expert_requests.store(counters.requests, Relaxed);
     telemetry.expert_resident.store(counters.resident, Relaxed);
     telemetry.expert_reads.store(counters.reads, Relaxed);
+    telemetry.late.store(counters.late, Relaxed);
+    telemetry.in_time.store(counters.in_time, Relaxed);
+    telemetry.waited_ns.store(counters.waited_ns, Relaxed);
+    telemetry.trunk_resident.store(store.resident_bytes(), Relaxed);
     telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
     telemetry.slots_total.store(store.slots() as u64, Relaxed);
 }
 
-/// Watches the forward passes of one turn: writes down the layer, and stops when the user asks.
+/// Watches the forward passes of one turn: writes down the layer and what was read, and stops when the user asks.
 pub(super) struct Watch<'a> {
     pub(super) telemetry: &'a Telemetry,
     pub(super) cancel: &'a CancelFlag,
@@ -54,6 +58,11 @@ impl Observer for Watch<'_> {
     fn layer(&self, layer: usize) {
         self.telemetry.layer.store(layer as u64, Relaxed);
         self.beside.layer(layer);
+    }
+
+    fn store(&self, store: &Store) {
+        publish(self.telemetry, store);
+        self.beside.store(store);
     }
 
     fn cancelled(&self) -> bool {

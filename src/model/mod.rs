@@ -15,6 +15,8 @@ pub mod moe;
 pub mod residual;
 mod state;
 
+use crate::store::Store;
+
 pub use error::Error;
 pub use forward::{Model, Rows};
 pub use state::State;
@@ -30,6 +32,9 @@ pub const L2_NORM_EPS: f32 = 1e-6;
 pub trait Observer: Sync {
     /// Layer `layer`, counted from zero, begins.
     fn layer(&self, _layer: usize) {}
+
+    /// The weights' store as a layer begins, for what it has counted so far. A pass may take half a minute.
+    fn store(&self, _store: &Store) {}
 
     /// Whether to stop. Asked between matrices and between experts.
     fn cancelled(&self) -> bool {

@@ -137,6 +137,15 @@ impl Source {
         Ok(())
     }
 
+    /// Asks the system to drop what its cache holds of the file, and to read nothing from now on but what is asked for. A
+    /// wish only: where the system knows no such thing nothing happens.
+    pub fn forget(&self) {
+        #[cfg(target_os = "linux")]
+        for advice in [rustix::fs::Advice::DontNeed, rustix::fs::Advice::Random] {
+            let _ = rustix::fs::fadvise(&self.file, 0, None, advice);
+        }
+    }
+
     /// Maps `buffer.len()` bytes from `offset` and copies them out. The map lives no longer than the copy, so that what
     /// it holds does not count as this process's memory for long.
     #[expect(unsafe_code, reason = "a file map may change under its reader")]

@@ -27,6 +27,19 @@ fn the_object_has_the_fields_of_the_contract() {
     assert!(decode.iter().all(|seconds| seconds.as_f64().unwrap() > 0.0));
     assert!(report["bytes"]["trunk"].as_u64().is_some());
     assert!(report["bytes"]["experts"].as_u64().unwrap() > 0);
+    let per_token = report["bytes"]["per_token"].as_array().unwrap();
+    assert_eq!(per_token.len(), decode.len());
+    for source in ["trunk", "experts"] {
+        let sum: u64 = per_token.iter().map(|token| token[source].as_u64().unwrap()).sum();
+        // The prompt has read the rest.
+        assert!(sum <= report["bytes"][source].as_u64().unwrap(), "{source}");
+    }
+    let waits = &report["waits"];
+    assert_eq!(waits["per_token_s"].as_array().unwrap().len(), decode.len());
+    assert!(waits["late"].as_u64().unwrap() + waits["in_time"].as_u64().unwrap() > 0);
+    assert_eq!(report["plan"]["budget"], 1 << 30);
+    assert_eq!(report["checked"], false);
+    assert!(report["reader"] == "direct" || report["reader"] == "buffered");
     let experts = |name: &str| report["experts"][name].as_u64().unwrap();
     assert!(experts("requests") >= experts("resident") && experts("reads") > 0);
     assert_eq!(report["memory"]["budget"], 1 << 30);
@@ -35,8 +48,22 @@ fn the_object_has_the_fields_of_the_contract() {
     // Nothing but these, so that a script knows all of it.
     let mut names: Vec<_> = report.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
-    let expected =
-        ["bytes", "experts", "finish", "ids", "memory", "prompt_ids", "seed", "text", "thinking", "timings"];
+    let expected = [
+        "bytes",
+        "checked",
+        "experts",
+        "finish",
+        "ids",
+        "memory",
+        "plan",
+        "prompt_ids",
+        "reader",
+        "seed",
+        "text",
+        "thinking",
+        "timings",
+        "waits",
+    ];
     assert_eq!(names, expected);
 }
 
@@ -87,7 +114,17 @@ fn threads_memory_and_chunks_change_nothing() {
     let user = User::new();
     let base = "--prompt What-is-the-capital-of-France? --seed 11 --temperature 1 --max-tokens 12";
     let reference = user.json(base);
-    for more in ["--threads 1", "--threads 5", "--prefill-chunk 1", "--prefill-chunk 7", "--memory 200MiB"] {
+    for more in [
+        "--threads 1",
+        "--threads 5",
+        "--prefill-chunk 1",
+        "--prefill-chunk 7",
+        "--memory 200MiB",
+        "--preset ultra",
+        "--context 300",
+        "--reader buffered",
+        "--reader mmap",
+    ] {
         let report = user.json(&format!("{base} {more}"));
         for field in ["ids", "prompt_ids", "text", "thinking", "seed"] {
             assert_eq!(report[field], reference[field], "{field} with {more}");

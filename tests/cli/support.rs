@@ -10,11 +10,24 @@ pub(crate) fn nano() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano")
 }
 
+/// The tiny checkpoint of the tests.
+pub(crate) fn tiny() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny")
+}
+
 /// A copy of the small model that a test may damage.
 pub(crate) fn copy_of_nano() -> tempfile::TempDir {
+    copy_of(&nano())
+}
+
+/// A copy of the files in a folder.
+pub(crate) fn copy_of(folder: &Path) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(nano()).unwrap() {
+    for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            continue;
+        }
         std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
     dir
@@ -49,6 +62,7 @@ impl User {
         }
         command.env("HOME", self.home.path());
         command.env("XDG_DATA_HOME", self.path("data")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.args(arguments.split_whitespace());
         command
     }

@@ -1,8 +1,14 @@
 //! Turns that go well.
 
 use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use dormouse::protocol::{Command, Conversation, Finish, Message, Part, Phase, Prompt, Sampling, Thinking};
+use dormouse::engine;
+use dormouse::model::Observer;
+use dormouse::protocol::{
+    Command, Conversation, Finish, Message, Part, Phase, Prompt, Sampling, Telemetry, Thinking,
+};
+use dormouse::store::Store;
 use serde::Deserialize;
 
 use crate::driver::{Driver, Turn, copy_of_nano, nano};
@@ -30,6 +36,39 @@ fn greedy_ids_are_those_of_the_code_that_trained_the_model() {
         let turn = driver.run(request);
         assert_eq!(turn.outcome.ids, one.greedy, "{}", one.text);
     }
+}
+
+/// Notes the telemetry's bytes as each layer begins.
+#[derive(Debug, Default)]
+struct Bytes {
+    telemetry: OnceLock<Arc<Telemetry>>,
+    seen: Mutex<Vec<u64>>,
+}
+
+impl Observer for Bytes {
+    fn store(&self, store: &Store) {
+        let sample = self.telemetry.get().unwrap().sample();
+        let counters = store.counters();
+        assert!(sample.trunk_bytes <= counters.trunk_bytes && sample.late <= counters.late);
+        self.seen.lock().unwrap().push(sample.trunk_bytes + sample.expert_bytes);
+    }
+}
+
+/// At full size a pass takes half a minute: who watches sees bytes come in meanwhile.
+#[test]
+fn numbers_move_within_a_pass() {
+    let bytes = Arc::new(Bytes::default());
+    let driver = Driver::new(engine::spawn_observed(Arc::clone(&bytes) as Arc<_>).unwrap());
+    bytes.telemetry.set(Arc::clone(&driver.link.telemetry)).unwrap();
+    let layers = driver.load(&nano(), 1).unwrap().layers;
+    let turn = { driver }.greedy(&[2051, 262], 3);
+    assert_eq!(turn.outcome.tokens.len(), turn.outcome.decode_s.len());
+    assert!(turn.outcome.waits.late + turn.outcome.waits.in_time > 0);
+    let seen = bytes.seen.lock().unwrap();
+    assert_eq!(seen.len(), layers * 3);
+    assert!(seen.is_sorted());
+    let within: HashSet<_> = seen[..layers].iter().collect();
+    assert!(within.len() > layers / 2, "{seen:?}");
 }
 
 /// The second turn of a chat reads only what is new, and computes the bits that it would from the beginning.

@@ -2,8 +2,7 @@
 
 use super::{App, Effect, Engine, Running};
 use crate::protocol::{
-    CancelFlag, Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, TurnId, TurnRequest,
-    UserError,
+    CancelFlag, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, TurnId, TurnRequest, UserError,
 };
 use crate::tui::transcript::Facts;
 
@@ -125,21 +124,7 @@ impl App {
     /// Ends the running turn, of which nothing more will come.
     fn fail_running(&mut self, error: &UserError) {
         let Some(turn) = self.running.as_ref().map(|running| running.turn) else { return };
-        self.finish(
-            turn,
-            Outcome {
-                finish: Finish::Error,
-                error: Some(error.clone()),
-                ids: Vec::new(),
-                seed: 0,
-                prefill_s: 0.0,
-                decode_s: Vec::new(),
-                first_token_s: None,
-                trunk_bytes: 0,
-                expert_bytes: 0,
-                experts: ExpertCounts::default(),
-            },
-        );
+        self.finish(turn, Outcome { error: Some(error.clone()), ..Outcome::new(Finish::Error) });
     }
 
     fn facts_of(&mut self, turn: TurnId) -> Option<&mut Facts> {
