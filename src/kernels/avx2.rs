@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "instructions of one processor, and memory that they read")]
 
+#[expect(clippy::wildcard_imports, reason = "the instruction set is what this file is written in")]
 use std::arch::x86_64::*;
 
 use super::blocks::{self, Job, Simd, Weights};

@@ -101,8 +101,8 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
             for (step, xs) in steps.clone().zip(whole) {
                 if T == 1 && step.is_multiple_of(W::LINE) {
                     // Rows may be too short for the processor to see where they lead.
-                    for r in 0..R {
-                        simd.prefetch(weights.below(matrix[r], step, R));
+                    for row in matrix {
+                        simd.prefetch(weights.below(row, step, R));
                     }
                 }
                 let mut decoded = [[simd.zero(); 2]; R];
@@ -243,7 +243,7 @@ fn lanes<E: Element, S: Simd>(simd: S, weights: &[E; STEP]) -> [S::Lanes; 2] {
 
 #[derive(Clone, Copy)]
 struct Packed<'a> {
-    packed: &'a [[u8; PACKED]],
+    nibbles: &'a [[u8; PACKED]],
     scales: &'a [u8],
     groups: usize,
 }
@@ -256,7 +256,7 @@ impl<'a> Weights for Packed<'a> {
     #[inline(always)]
     fn row(self, row: usize) -> Self::Row {
         let groups = row * self.groups..(row + 1) * self.groups;
-        (&self.packed[groups.clone()], &self.scales[groups])
+        (&self.nibbles[groups.clone()], &self.scales[groups])
     }
 
     /// Rows of MXFP4 are whole groups, so there is no other step.
@@ -266,8 +266,8 @@ impl<'a> Weights for Packed<'a> {
     }
 
     #[inline(always)]
-    fn decode<S: Simd>(simd: S, (packed, scales): Self::Row, step: usize) -> [S::Lanes; 2] {
-        simd.unpack(&packed[step], SCALES[usize::from(scales[step])])
+    fn decode<S: Simd>(simd: S, (nibbles, scales): Self::Row, step: usize) -> [S::Lanes; 2] {
+        simd.unpack(&nibbles[step], SCALES[usize::from(scales[step])])
     }
 
     #[inline(always)]
@@ -276,8 +276,8 @@ impl<'a> Weights for Packed<'a> {
     }
 
     #[inline(always)]
-    fn below(self, (packed, _): Self::Row, step: usize, rows: usize) -> *const u8 {
-        packed.as_ptr().wrapping_add(step + rows * self.groups).cast()
+    fn below(self, (nibbles, _): Self::Row, step: usize, rows: usize) -> *const u8 {
+        nibbles.as_ptr().wrapping_add(step + rows * self.groups).cast()
     }
 }
 
@@ -299,6 +299,6 @@ pub(super) fn f32_rows<S: Simd>(simd: S, weights: &[f32], xs: &Vectors<'_>, out:
 #[inline(always)]
 pub(super) fn mxfp4_rows<S: Simd>(simd: S, packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
     check_packed_rows(packed, scales, xs, out);
-    let (packed, _) = packed.as_chunks();
-    multiply(simd, Packed { packed, scales, groups: xs.steps() }, xs, out);
+    let (nibbles, _) = packed.as_chunks();
+    multiply(simd, Packed { nibbles, scales, groups: xs.steps() }, xs, out);
 }

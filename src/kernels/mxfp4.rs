@@ -29,12 +29,14 @@ pub(super) const fn scale(byte: u8) -> f32 {
 /// The multipliers of all scale bytes.
 pub(super) static SCALES: [f32; 256] = {
     let mut scales = [0.0; 256];
-    let mut byte = 0;
-    while byte < scales.len() {
-        scales[byte] = scale(byte as u8);
-        byte += 1;
+    let mut byte = 0u8;
+    loop {
+        scales[byte as usize] = scale(byte);
+        match byte.checked_add(1) {
+            Some(next) => byte = next,
+            None => break scales,
+        }
     }
-    scales
 };
 
 /// A packed matrix `[rows, columns]`.

@@ -96,3 +96,24 @@ fn decoding_is_timed_token_by_token() {
     let output = user.command("bench decode --tokens 50 --context 40 --model").arg(nano()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
 }
+
+#[test]
+fn the_arithmetic_is_measured_beside_memory() {
+    let user = User::new();
+    let output = user.command("bench kernels --repeats 1 --json").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = object(&output);
+    let lines = report["kernels"].as_array().unwrap();
+    // The limit comes first, on one thread first; shares are of the limit of as many threads.
+    assert_eq!((lines[0]["kernel"].as_str(), lines[0]["threads"].as_u64()), (Some("read limit"), Some(1)));
+    let mut limit = f64::NAN;
+    for line in lines {
+        let rate = line["gb_s"]["median"].as_f64().unwrap();
+        assert!(rate > 0.0 && rate.is_finite(), "{line}");
+        if line["kernel"] == "read limit" {
+            limit = rate;
+        }
+        assert!((line["of_read_limit"].as_f64().unwrap() - rate / limit).abs() < 1e-6, "{line}");
+    }
+    assert_eq!(user.command("bench kernels --repeats 0").output().unwrap().status.code(), Some(2));
+}
