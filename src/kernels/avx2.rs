@@ -4,8 +4,13 @@
 
 #![expect(unsafe_code, reason = "instructions of one processor, and memory that they read")]
 
-#[expect(clippy::wildcard_imports, reason = "the instruction set is what this file is written in")]
-use std::arch::x86_64::*;
+use std::arch::x86_64::{
+    __m256, __m256i, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
+    _mm_movehl_ps, _mm_prefetch, _mm_unpackhi_epi64, _mm256_add_ps, _mm256_and_ps, _mm256_castps256_ps128,
+    _mm256_castsi256_ps, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32, _mm256_extractf128_ps, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_mul_ps, _mm256_permutevar8x32_ps, _mm256_set1_ps, _mm256_setzero_ps,
+    _mm256_slli_epi32, _mm256_srli_epi32, _mm256_xor_ps,
+};
 
 use super::blocks::{self, Job, Simd, Weights};
 use super::mxfp4::{E2M1, PACKED};

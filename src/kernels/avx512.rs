@@ -5,8 +5,13 @@
 
 #![expect(unsafe_code, reason = "instructions of one processor, and memory that they read")]
 
-#[expect(clippy::wildcard_imports, reason = "the instruction set is what this file is written in")]
-use std::arch::x86_64::*;
+use std::arch::x86_64::{
+    __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
+    _mm_movehl_ps, _mm_prefetch, _mm256_add_ps, _mm256_castps256_ps128, _mm256_extractf128_ps,
+    _mm256_loadu_si256, _mm512_castps512_ps256, _mm512_castsi512_ps, _mm512_cvtepu8_epi32,
+    _mm512_cvtepu16_epi32, _mm512_extractf32x8_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mul_ps,
+    _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_slli_epi32, _mm512_srli_epi32,
+};
 
 use super::blocks::{self, Job, Simd, Weights};
 use super::mxfp4::{E2M1, PACKED};
