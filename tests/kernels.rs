@@ -83,6 +83,10 @@ proptest! {
         };
         let (a, b): (Vec<f32>, Vec<f32>) = (0..len).map(|_| (next(), next())).unzip();
         same(2, |k, out| (out[0], out[1]) = (k.dot(&a, &b), k.sum(&a)))?;
+        let words: Vec<u32> = a.iter().map(|x| x.to_bits()).collect();
+        for kernels in tiers() {
+            prop_assert_eq!(kernels.read(&words), scalar().read(&words));
+        }
     }
 
     #[test]

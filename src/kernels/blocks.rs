@@ -44,8 +44,9 @@ pub(super) trait Simd: Copy {
 /// A matrix in the form in which it is stored.
 pub(super) trait Weights: Copy {
     type Row: Copy;
-    /// Steps in 64 bytes, which is a line of memory.
-    const LINE: usize;
+    /// Lines of memory, which are 64 bytes each, that so many steps take.
+    const LINES: usize;
+    const STEPS: usize;
 
     fn row(self, row: usize) -> Self::Row;
     /// Steps of a row that are not cut short by its end.
@@ -99,10 +100,13 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
                 }
             }
             for (step, xs) in steps.clone().zip(whole) {
-                if T == 1 && step.is_multiple_of(W::LINE) {
-                    // Rows may be too short for the processor to see where they lead.
+                if step.is_multiple_of(W::STEPS) {
+                    // Rows may be too short, and cuts are, for the processor to see where they lead.
                     for row in matrix {
-                        simd.prefetch(weights.below(row, step, R));
+                        let below = weights.below(row, step, R);
+                        for line in 0..W::LINES {
+                            simd.prefetch(below.wrapping_add(line * 64));
+                        }
                     }
                 }
                 let mut decoded = [[simd.zero(); 2]; R];
@@ -205,7 +209,8 @@ struct Plain<'a, E> {
 impl<'a, E: Element> Weights for Plain<'a, E> {
     /// Whole steps, and what is left.
     type Row = (&'a [[E; STEP]], &'a [E]);
-    const LINE: usize = 1;
+    const LINES: usize = size_of::<[E; STEP]>() / 64;
+    const STEPS: usize = 1;
 
     #[inline(always)]
     fn row(self, row: usize) -> Self::Row {
@@ -251,7 +256,8 @@ struct Packed<'a> {
 impl<'a> Weights for Packed<'a> {
     /// Groups, and their scales.
     type Row = (&'a [[u8; PACKED]], &'a [u8]);
-    const LINE: usize = 4;
+    const LINES: usize = 1;
+    const STEPS: usize = 64 / PACKED;
 
     #[inline(always)]
     fn row(self, row: usize) -> Self::Row {

@@ -199,6 +199,24 @@ pub fn sum(x: &[f32]) -> f32 {
     fold(sums)
 }
 
+/// Adds words up, from eight places of memory in turn: what a kernel could reach that had nothing to compute. Words beyond
+/// the last whole line of each place are left out.
+#[inline(always)]
+pub fn read(words: &[u32]) -> u32 {
+    const PLACES: usize = 8;
+    let (lines, _) = words.as_chunks::<LANES>();
+    let length = lines.len() / PLACES;
+    let mut sums = [[0u32; LANES]; PLACES];
+    for i in 0..length {
+        for place in 0..PLACES {
+            for k in 0..LANES {
+                sums[place][k] = sums[place][k].wrapping_add(lines[place * length + i][k]);
+            }
+        }
+    }
+    sums.as_flattened().iter().fold(0, |sum, part| sum.wrapping_add(*part))
+}
+
 /// One step of the KDA recurrence for one head (spec, section 4.4). `state` is `[keys, values]`; `q`, `k` and `decay`
 /// are `[keys]`; `v`, `error` (scratch) and `out` are `[values]`.
 ///

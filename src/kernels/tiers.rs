@@ -104,7 +104,7 @@ macro_rules! kernels {
 
         #[expect(clippy::too_many_arguments, reason = "the operands of a recurrence")]
         mod $module {
-            use super::super::$source as source;
+            use crate::kernels::$source as source;
             use super::Vectors;
             $(#[$attr]
             pub(super) fn $name($($arg: $type),*) $(-> $out)? {
@@ -143,6 +143,8 @@ kernels! {
     fn kda_decay(f: &mut [f32], bias: &[f32], rate: f32, bound: f32);
     /// One token's depthwise convolution, with SiLU.
     fn convolve(inputs: &[f32], weights: &[f32], out: &mut [f32]);
+    /// Reads memory and adds it up, to measure it.
+    fn read(words: &[u32]) -> u32;
     /// One step of the KDA recurrence for one head.
     fn kda_step(
         state: &mut [f32],

@@ -33,9 +33,6 @@ const HEADS: usize = 96;
 const HEAD: usize = 128;
 /// Numbers in the widest activation.
 const ACTIVATIONS: usize = 33_792;
-/// Streams in which memory is read: one does not keep it busy on every machine.
-const STREAMS: [usize; 3] = [1, 4, 8];
-
 /// Measures all kernels on one thread and on all, and the read limit with them.
 pub(in crate::cli) fn kernels(args: &BenchKernels) -> Result<Done, UserError> {
     let stop = StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
@@ -112,12 +109,10 @@ struct Bench {
 impl Bench {
     /// Every kernel on the threads of the current pool. `false` if it was stopped.
     fn all(&self, threads: usize, stop: &StopSignal, lines: &mut Vec<Line>) -> bool {
-        let reads = STREAMS.map(|streams| self.read(streams));
-        let limit = reads.into_iter().max_by(|a, b| a.median.total_cmp(&b.median));
-        let Some(limit) = limit.map(|seconds| seconds.line("read limit", threads, self.read_bytes(), 0.0))
-        else {
-            return true;
-        };
+        // One stream does not keep memory busy on every machine, and several do not on others.
+        let (one, several) = (self.sum(), self.read());
+        let seconds = if one.median < several.median { one } else { several };
+        let limit = seconds.line("read limit", threads, self.operands.weights.len() as f64 * 4.0, 0.0);
         let most = limit.gb_s.median;
         lines.push(limit);
         let measures: [fn(&Self) -> Measured; 10] = [
@@ -158,16 +153,23 @@ impl Bench {
         Spread { least: seconds[0], median: seconds[seconds.len() / 2], most: seconds[seconds.len() - 1] }
     }
 
-    fn read_bytes(&self) -> f64 {
-        self.operands.weights.len() as f64 * 4.0
+    /// Reads all weights from several places, and does next to nothing with them.
+    fn read(&self) -> Spread {
+        let weights = &self.operands.weights;
+        let part = range(weights.len());
+        self.time(|| {
+            black_box(
+                weights.par_chunks(part).map(|part| self.kernels.read(part)).reduce(|| 0, u32::wrapping_add),
+            );
+        })
     }
 
-    /// Reads all weights and does next to nothing with them.
-    fn read(&self, streams: usize) -> Spread {
-        let part = |len: usize| len.div_ceil(rayon::current_num_threads() * 4);
+    /// Reads all weights in one go.
+    fn sum(&self) -> Spread {
+        let weights = self.operands.f32();
+        let part = range(weights.len());
         self.time(|| {
-            let weights = &self.operands.weights;
-            black_box(weights.par_chunks(part(weights.len())).map(|part| read(part, streams)).sum::<u32>());
+            black_box(weights.par_chunks(part).map(|part| self.kernels.sum(part)).sum::<f32>());
         })
     }
 
@@ -287,21 +289,6 @@ impl Bench {
 /// Rows of one of several parts for each thread.
 fn range(rows: usize) -> usize {
     rows.div_ceil(rayon::current_num_threads() * 4).next_multiple_of(8)
-}
-
-/// Adds all words up, in lines of memory from several places in turn.
-fn read(words: &[u32], streams: usize) -> u32 {
-    let (lines, _) = words.as_chunks::<16>();
-    let length = lines.len() / streams;
-    let mut sums = [0u32; 16];
-    for i in 0..length {
-        for stream in 0..streams {
-            for (sum, word) in sums.iter_mut().zip(&lines[stream * length + i]) {
-                *sum = sum.wrapping_add(*word);
-            }
-        }
-    }
-    sums.iter().fold(0, |sum, part| sum.wrapping_add(*part))
 }
 
 /// Seconds of several repeats.
