@@ -109,12 +109,8 @@ struct Bench {
 impl Bench {
     /// Every kernel on the threads of the current pool. `false` if it was stopped.
     fn all(&self, threads: usize, stop: &StopSignal, lines: &mut Vec<Line>) -> bool {
-        // One stream does not keep memory busy on every machine, and several do not on others.
-        let (one, several) = (self.sum(), self.read());
-        let seconds = if one.median < several.median { one } else { several };
-        let limit = seconds.line("read limit", threads, self.operands.weights.len() as f64 * 4.0, 0.0);
-        let most = limit.gb_s.median;
-        lines.push(limit);
+        let limit = Spread::of((0..self.repeats).map(|_| self.read()).map(|limit| (limit, limit)).unzip());
+        lines.push(limit.line("read limit", threads, self.weight_bytes(), 0.0, self.weight_bytes()));
         let measures: [fn(&Self) -> Measured; 10] = [
             |bench| bench.bf16("bf16 matrix x 1 vector", 1, usize::MAX),
             |bench| bench.mxfp4("MXFP4 matrix x 1 vector", 1, usize::MAX),
@@ -132,45 +128,35 @@ impl Bench {
                 return false;
             }
             let (kernel, seconds, bytes, macs) = measure(self);
-            let mut line = seconds.line(kernel, threads, bytes, macs);
-            line.of_read_limit = line.gb_s.median / most;
-            lines.push(line);
+            lines.push(seconds.line(kernel, threads, bytes, macs, self.weight_bytes()));
         }
         true
     }
 
-    /// Runs `pass` once to warm up, then as often as asked for.
+    fn weight_bytes(&self) -> f64 {
+        self.operands.weights.len() as f64 * 4.0
+    }
+
+    /// Runs `pass` once to warm up, then as often as asked for, and reads all weights before each: others use the machine
+    /// as well, and a share of the limit says something only if both were measured in the same moments.
     fn time(&self, mut pass: impl FnMut()) -> Spread {
         pass();
-        let mut seconds: Vec<f64> = (0..self.repeats.max(1))
-            .map(|_| {
-                let began = Instant::now();
-                pass();
-                began.elapsed().as_secs_f64()
-            })
-            .collect();
-        seconds.sort_unstable_by(f64::total_cmp);
-        Spread { least: seconds[0], median: seconds[seconds.len() / 2], most: seconds[seconds.len() - 1] }
+        let repeat = |_| {
+            let limit = self.read();
+            let began = Instant::now();
+            pass();
+            (began.elapsed().as_secs_f64(), limit)
+        };
+        Spread::of((0..self.repeats).map(repeat).unzip())
     }
 
-    /// Reads all weights from several places, and does next to nothing with them.
-    fn read(&self) -> Spread {
-        let weights = &self.operands.weights;
-        let part = range(weights.len());
-        self.time(|| {
-            black_box(
-                weights.par_chunks(part).map(|part| self.kernels.read(part)).reduce(|| 0, u32::wrapping_add),
-            );
-        })
-    }
-
-    /// Reads all weights in one go.
-    fn sum(&self) -> Spread {
-        let weights = self.operands.f32();
-        let part = range(weights.len());
-        self.time(|| {
-            black_box(weights.par_chunks(part).map(|part| self.kernels.sum(part)).sum::<f32>());
-        })
+    /// Reads all weights and does next to nothing with them: seconds.
+    fn read(&self) -> f64 {
+        let words = &self.operands.weights;
+        let began = Instant::now();
+        let parts = words.par_chunks(range(words.len()));
+        black_box(parts.map(|part| self.kernels.read(part)).reduce(|| 0, u32::wrapping_add));
+        began.elapsed().as_secs_f64()
     }
 
     fn bf16(&self, name: &'static str, vectors: usize, most: usize) -> Measured {
@@ -297,21 +283,39 @@ struct Spread {
     least: f64,
     median: f64,
     most: f64,
+    /// Median of what it took to read all weights in the same moments.
+    limit: f64,
 }
 
 impl Spread {
+    /// Of the times of a kernel and of the readings before it, as many of each.
+    fn of((mut seconds, mut limits): (Vec<f64>, Vec<f64>)) -> Self {
+        seconds.sort_unstable_by(f64::total_cmp);
+        limits.sort_unstable_by(f64::total_cmp);
+        let middle = |sorted: &[f64]| sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN);
+        let end = |last: Option<&f64>| last.copied().unwrap_or(f64::NAN);
+        Self {
+            least: end(seconds.first()),
+            median: middle(&seconds),
+            most: end(seconds.last()),
+            limit: middle(&limits),
+        }
+    }
+
     fn rates(self, amount: f64) -> Rates {
         let rate = |seconds: f64| amount / seconds / 1e9;
         Rates { median: rate(self.median), least: rate(self.most), most: rate(self.least) }
     }
 
-    fn line(self, kernel: &'static str, threads: usize, bytes: f64, macs: f64) -> Line {
+    fn line(self, kernel: &'static str, threads: usize, bytes: f64, macs: f64, read: f64) -> Line {
+        let limit = read / self.limit / 1e9;
         Line {
             kernel,
             threads,
             gb_s: self.rates(bytes),
             gmac_s: (macs > 0.0).then(|| self.rates(macs)),
-            of_read_limit: 1.0,
+            read_limit_gb_s: limit,
+            of_read_limit: bytes / self.median / 1e9 / limit,
         }
     }
 }
@@ -332,7 +336,8 @@ struct Line {
     gb_s: Rates,
     /// Multiplications with an addition each, where that is what is done.
     gmac_s: Option<Rates>,
-    /// Share of the read limit of as many threads, as far as bytes go.
+    /// What as many threads read in the same moments, and the share of it, as far as bytes go.
+    read_limit_gb_s: f64,
     of_read_limit: f64,
 }
 
