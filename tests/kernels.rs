@@ -176,6 +176,22 @@ fn matrices_of_several_panels_cuts_and_blocks() {
     }
 }
 
+/// Sums that underflow to -0 must stay it where a row ends in the middle of a step.
+#[test]
+fn what_fills_a_step_up_changes_no_sum() {
+    for columns in [16, 48] {
+        let (weights, wide) = (vec![0x0da2_u16; columns], vec![f32::from_bits(0x0da2_0000); columns]);
+        for vectors in [1, 3] {
+            let xs = vec![-1e-30f32; vectors * columns];
+            let mut out = vec![1.0; vectors];
+            scalar().bf16_rows(&weights, &scalar().vectors(&xs, columns), &mut out);
+            assert_eq!(bits(&out), vec![(-0.0f32).to_bits(); vectors]);
+            same(vectors, |k, out| k.bf16_rows(&weights, &k.vectors(&xs, columns), out)).unwrap();
+            same(vectors, |k, out| k.f32_rows(&wide, &k.vectors(&xs, columns), out)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn this_machine_has_more_than_one_tier_or_says_so() {
     let names: Vec<&str> = tiers().map(|kernels| kernels.tier().as_str()).collect();
