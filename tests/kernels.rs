@@ -55,14 +55,14 @@ fn same(len: usize, run: impl Fn(&'static Kernels, &mut [f32])) -> Result<(), Te
 
 /// A matrix in bf16 with some vectors: rows, columns, weights, vectors.
 fn matrix() -> impl Strategy<Value = (usize, usize, Vec<u16>, Vec<f32>)> {
-    (1usize..9, 1usize..130, 1usize..8).prop_flat_map(|(rows, columns, vectors)| {
+    (1usize..20, 1usize..130, 1usize..=20).prop_flat_map(|(rows, columns, vectors)| {
         (Just(rows), Just(columns), weights(rows * columns), values(vectors * columns))
     })
 }
 
 /// A packed matrix with some vectors: packed, scales, columns, vectors.
 fn packed() -> impl Strategy<Value = (Vec<u8>, Vec<u8>, usize, Vec<f32>)> {
-    (1usize..6, 1usize..6, 1usize..8).prop_flat_map(|(rows, groups, vectors)| {
+    (1usize..20, 1usize..6, 1usize..=20).prop_flat_map(|(rows, groups, vectors)| {
         let scales = prop_oneof![8 => 110u8..135, 1 => 0u8..3, 1 => 250u8..=255];
         (
             vec(any::<u8>(), rows * groups * 16),
@@ -83,12 +83,16 @@ proptest! {
         };
         let (a, b): (Vec<f32>, Vec<f32>) = (0..len).map(|_| (next(), next())).unzip();
         same(2, |k, out| (out[0], out[1]) = (k.dot(&a, &b), k.sum(&a)))?;
+        let words: Vec<u32> = a.iter().map(|x| x.to_bits()).collect();
+        for kernels in tiers() {
+            prop_assert_eq!(kernels.read(&words), scalar().read(&words));
+        }
     }
 
     #[test]
     fn bf16_rows_and_columns((rows, columns, weights, xs) in matrix()) {
         let vectors = xs.len() / columns;
-        same(rows * vectors, |k, out| k.bf16_rows(&weights, columns, &xs, out))?;
+        same(rows * vectors, |k, out| k.bf16_rows(&weights, &k.vectors(&xs, columns), out))?;
         let x: Vec<f32> = xs.iter().copied().cycle().take(rows).collect();
         same(columns, |k, out| k.bf16_columns(&weights, columns, &x, out))?;
     }
@@ -97,9 +101,11 @@ proptest! {
     fn f32_rows_and_weighted_sums((rows, columns, weights, xs) in matrix()) {
         let weights: Vec<f32> = weights.iter().map(|w| f32::from_bits(u32::from(*w) << 16)).collect();
         let vectors = xs.len() / columns;
-        same(rows * vectors, |k, out| k.f32_rows(&weights, columns, &xs, out))?;
+        same(rows * vectors, |k, out| k.f32_rows(&weights, &k.vectors(&xs, columns), out))?;
+        // As many sums as vectors, each over some of the rows.
         let shares: Vec<f32> = xs.iter().copied().cycle().take(rows).collect();
-        same(columns.div_ceil(2), |k, out| k.weighted_rows(&shares, &weights, columns, out))?;
+        let of_each: Vec<&[f32]> = (0..vectors).map(|i| &shares[..(i + 1).min(rows)]).collect();
+        same(vectors * columns.div_ceil(2), |k, out| k.weighted_rows(&of_each, &weights, columns, out))?;
         same(columns, |k, out| k.add_scaled(out, shares[0], &weights[..columns]))?;
     }
 
@@ -109,7 +115,7 @@ proptest! {
         let vectors = xs.len() / columns;
         let mut by_group = vec![0.0; xs.len()];
         deinterleave(&xs, &mut by_group);
-        same(rows * vectors, |k, out| k.mxfp4_rows(&packed, &scales, columns, &by_group, out))?;
+        same(rows * vectors, |k, out| k.mxfp4_rows(&packed, &scales, &k.vectors(&by_group, columns), out))?;
     }
 
     #[test]
@@ -119,6 +125,12 @@ proptest! {
         same(x.len(), |k, out| { out.copy_from_slice(&x); k.l2_norm(out, 1e-6); })?;
         same(x.len(), |k, out| { out.copy_from_slice(&x); k.softmax(out); })?;
         same(x.len(), |k, out| { out.copy_from_slice(&x); k.situ(out, &weight, 4.0, 25.0); })?;
+        same(x.len(), |k, out| { out.copy_from_slice(&x); k.sigmoid(out); })?;
+        same(x.len(), |k, out| { out.copy_from_slice(&x); k.gate(out, &weight); })?;
+        same(x.len(), |k, out| { out.copy_from_slice(&x); k.kda_decay(out, &weight, 0.7, -5.0); })?;
+        let window: Vec<f32> = (0..4).flat_map(|_| x.iter().copied()).collect();
+        let taps: Vec<f32> = (0..4).flat_map(|_| weight.iter().copied()).collect();
+        same(x.len(), |k, out| k.convolve(&window, &taps, out))?;
     }
 
     #[test]
@@ -134,6 +146,49 @@ proptest! {
             matrix.copy_from_slice(&state);
             kernels.kda_step(matrix, &q, &k, &v, &decay, beta, &mut vec![0.0; dim], out);
         })?;
+    }
+}
+
+/// More rows than a panel has, more columns than a cut, and more vectors than a block: with what is left of each.
+#[test]
+fn matrices_of_several_panels_cuts_and_blocks() {
+    let mut state = 7u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    let (rows, most) = (67, 20);
+    for columns in [512, 1312, 1333] {
+        let xs: Vec<f32> = (0..most * columns).map(|_| next() as f32 / (1 << 23) as f32 - 1.0).collect();
+        let weights: Vec<u16> = (0..rows * columns).map(|_| (next() & 0x80ff | 0x3c00) as u16).collect();
+        let wide: Vec<f32> = weights.iter().map(|w| f32::from_bits(u32::from(*w) << 16)).collect();
+        let packed: Vec<u8> = (0..rows * columns / 2).map(|_| next() as u8).collect();
+        let scales: Vec<u8> = (0..rows * columns / 32).map(|_| 120 + next() as u8 % 10).collect();
+        for vectors in 1..=most {
+            let xs = &xs[..vectors * columns];
+            same(rows * vectors, |k, out| k.bf16_rows(&weights, &k.vectors(xs, columns), out)).unwrap();
+            same(rows * vectors, |k, out| k.f32_rows(&wide, &k.vectors(xs, columns), out)).unwrap();
+            if columns.is_multiple_of(32) {
+                same(rows * vectors, |k, out| k.mxfp4_rows(&packed, &scales, &k.vectors(xs, columns), out))
+                    .unwrap();
+            }
+        }
+    }
+}
+
+/// Sums that underflow to -0 must stay it where a row ends in the middle of a step.
+#[test]
+fn what_fills_a_step_up_changes_no_sum() {
+    for columns in [16, 48] {
+        let (weights, wide) = (vec![0x0da2_u16; columns], vec![f32::from_bits(0x0da2_0000); columns]);
+        for vectors in [1, 3] {
+            let xs = vec![-1e-30f32; vectors * columns];
+            let mut out = vec![1.0; vectors];
+            scalar().bf16_rows(&weights, &scalar().vectors(&xs, columns), &mut out);
+            assert_eq!(bits(&out), vec![(-0.0f32).to_bits(); vectors]);
+            same(vectors, |k, out| k.bf16_rows(&weights, &k.vectors(&xs, columns), out)).unwrap();
+            same(vectors, |k, out| k.f32_rows(&wide, &k.vectors(&xs, columns), out)).unwrap();
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
 
 use crate::config::Key;
@@ -142,6 +143,19 @@ pub(super) enum Bench {
     Disk(BenchDisk),
     /// How fast the model decodes, what it reads for a token, and how long it waits for that
     Decode(BenchDecode),
+    /// How fast the arithmetic is, on one thread and on all, beside how fast memory can be read
+    Kernels(BenchKernels),
+}
+
+/// Matrices of the released model's shapes.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct BenchKernels {
+    /// How often each is measured
+    #[arg(long, value_name = "N", default_value = "9", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1000))]
+    pub(super) repeats: usize,
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// A sweep over one disk.

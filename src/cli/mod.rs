@@ -9,7 +9,7 @@
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
 //! | `plan` | how memory would be divided |
 //! | `verify` | checking a checkpoint, and sealing it |
-//! | `bench` | measuring the disk, and decoding |
+//! | `bench` | measuring the disk, decoding, and the arithmetic |
 //! | `json` | objects for scripts |
 //! | `error` | how a failure is printed |
 
@@ -76,6 +76,7 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),
         Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),
         Some(Verb::Bench(Bench::Decode(decode))) => bench::decode::decode(&args.common, decode),
+        Some(Verb::Bench(Bench::Kernels(kernels))) => bench::kernels::kernels(kernels),
     }
 }
 

@@ -108,17 +108,7 @@ impl Sampler {
                 candidates.push((id, weight));
             }
         }
-        candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let goal = f64::from(self.top_p) * total;
-        let mut nucleus = 0;
-        let mut mass = 0.0;
-        for (_, weight) in &candidates {
-            nucleus += 1;
-            mass += weight;
-            if mass >= goal {
-                break;
-            }
-        }
+        let (nucleus, mass) = nucleus(&mut candidates, f64::from(self.top_p) * total);
         let target = unit(self.seed, step) * mass;
         let mut reached = 0.0;
         for (id, weight) in candidates.iter().take(nucleus) {
@@ -130,6 +120,30 @@ impl Sampler {
         // `target` is below `mass`, which is the same sum in the same order; only a mass of zero could come here.
         Ok(greedy)
     }
+}
+
+/// Brings the likeliest candidates whose weights reach `goal` to the front, in order, and gives their number and their
+/// weight. Few do in most cases, so the others are not sorted.
+fn nucleus(candidates: &mut [(u32, f64)], goal: f64) -> (usize, f64) {
+    let order = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    let (mut sorted, mut next, mut mass) = (0, 64, 0.0);
+    while sorted < candidates.len() {
+        let rest = &mut candidates[sorted..];
+        if next < rest.len() {
+            rest.select_nth_unstable_by(next, order);
+        }
+        let likeliest = next.min(rest.len());
+        rest[..likeliest].sort_unstable_by(order);
+        for (i, (_, weight)) in rest[..likeliest].iter().enumerate() {
+            mass += weight;
+            if mass >= goal {
+                return (sorted + i + 1, mass);
+            }
+        }
+        sorted += likeliest;
+        next *= 8;
+    }
+    (sorted, mass)
 }
 
 /// A number in [0, 1) that is a function of the seed and the step alone.
@@ -197,6 +211,32 @@ mod tests {
         assert_close(&shares(&sampler(1.0, 1e-6, 1), &logits), &[0.0, 1.0, 0.0]);
         // Among equals the lower id is in.
         assert_close(&shares(&sampler(1.0, 0.5, 1), &[0.0; 4]), &[0.5, 0.5, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_nucleus_in_parts_is_the_one_of_a_full_sort() {
+        for (len, kinds) in [(1, 1), (64, 9), (65, 1), (577, 40), (5000, 300), (5000, 100_000)] {
+            // Many equals, so that ids decide.
+            let weight = |id: u32| (mix(u64::from(id)) % kinds) as f64 / 7.0;
+            let candidates: Vec<(u32, f64)> = (0..len).map(|id| (id, weight(id))).collect();
+            let mut sorted = candidates.clone();
+            sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let total: f64 = sorted.iter().map(|(_, weight)| weight).sum();
+            for share in [0.0, 1e-3, 0.3, 0.95, 1.0, 2.0] {
+                let mut found = candidates.clone();
+                let (count, mass) = nucleus(&mut found, share * total);
+                let (mut expected, mut sum) = (0, 0.0);
+                for (_, weight) in &sorted {
+                    expected += 1;
+                    sum += weight;
+                    if sum >= share * total {
+                        break;
+                    }
+                }
+                assert_eq!((count, mass.to_bits()), (expected, sum.to_bits()), "{len} of {kinds}, {share}");
+                assert_eq!(found[..count], sorted[..expected]);
+            }
+        }
     }
 
     #[test]

@@ -26,6 +26,19 @@ pub(super) const fn scale(byte: u8) -> f32 {
     }
 }
 
+/// The multipliers of all scale bytes.
+pub(super) static SCALES: [f32; 256] = {
+    let mut scales = [0.0; 256];
+    let mut byte = 0u8;
+    loop {
+        scales[byte as usize] = scale(byte);
+        match byte.checked_add(1) {
+            Some(next) => byte = next,
+            None => break scales,
+        }
+    }
+};
+
 /// A packed matrix `[rows, columns]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mxfp4<'a> {

@@ -1,12 +1,14 @@
-//! The contract in scalar Rust. Every tier compiles these functions; none has its own.
+//! The contract in scalar Rust.
 //!
-//! They are `inline(always)`, so that a wrapper with target features compiles them with these features. `mul_add` is
+//! All is `inline(always)`, so that a wrapper with target features compiles it with these features: most functions of the
+//! faster tiers are these here, and the loops are written so that the compiler finds the vectors in them. `mul_add` is
 //! one instruction where the features have it, and a call to the exact routine of the C library elsewhere: slow, and
 //! the same bits.
 #![expect(clippy::inline_always, reason = "a tier must compile the body with its own target features")]
 
-use super::math::bf16;
+use super::math::{self, bf16, exp};
 use super::mxfp4::{E2M1, GROUP, PACKED, scale};
+use super::vectors::Vectors;
 
 /// Partial sums of a dot product.
 pub const LANES: usize = 16;
@@ -60,13 +62,13 @@ fn dot_bf16(weights: &[u16], x: &[f32]) -> f32 {
     fold(sums)
 }
 
-/// Rows of bf16 times vectors: `weights` is `[rows, columns]`, `xs` is `[vectors, columns]`, `out` is
-/// `[rows, vectors]`.
+/// Rows of bf16 times vectors: `weights` is `[rows, columns]`, `out` is `[rows, vectors]`.
 #[inline(always)]
-pub fn bf16_rows(weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
-    let vectors = check_rows(weights.len(), columns, xs, out);
-    for (row, out) in weights.chunks_exact(columns).zip(out.chunks_exact_mut(vectors)) {
-        for (x, out) in xs.chunks_exact(columns).zip(out) {
+pub fn bf16_rows(weights: &[u16], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_rows(weights.len(), xs, out);
+    let columns = xs.columns();
+    for (row, out) in weights.chunks_exact(columns).zip(out.chunks_exact_mut(xs.count())) {
+        for (x, out) in xs.plain().chunks_exact(columns).zip(out) {
             *out = dot_bf16(row, x);
         }
     }
@@ -74,34 +76,40 @@ pub fn bf16_rows(weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]) {
 
 /// The same with weights in f32.
 #[inline(always)]
-pub fn f32_rows(weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]) {
-    let vectors = check_rows(weights.len(), columns, xs, out);
-    for (row, out) in weights.chunks_exact(columns).zip(out.chunks_exact_mut(vectors)) {
-        for (x, out) in xs.chunks_exact(columns).zip(out) {
+pub fn f32_rows(weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_rows(weights.len(), xs, out);
+    let columns = xs.columns();
+    for (row, out) in weights.chunks_exact(columns).zip(out.chunks_exact_mut(xs.count())) {
+        for (x, out) in xs.plain().chunks_exact(columns).zip(out) {
             *out = dot(row, x);
         }
     }
 }
 
-/// Vectors in `xs`, after a check that all four shapes agree.
+/// Whether `weights` of a matrix are whole rows, and all shapes agree.
 #[inline(always)]
-fn check_rows(weights: usize, columns: usize, xs: &[f32], out: &[f32]) -> usize {
-    assert!(columns > 0 && weights.is_multiple_of(columns) && xs.len().is_multiple_of(columns), "whole rows");
-    let (rows, vectors) = (weights / columns, xs.len() / columns);
-    assert!(vectors > 0 && out.len() == rows * vectors, "one result for each row and vector");
-    vectors
+pub(super) fn check_rows(weights: usize, xs: &Vectors<'_>, out: &[f32]) {
+    assert!(weights.is_multiple_of(xs.columns()), "whole rows");
+    assert_eq!(out.len(), weights / xs.columns() * xs.count(), "one result for each row and vector");
 }
 
-/// Rows of MXFP4 times vectors: `packed` is `[rows, columns / 2]`, `scales` is `[rows, columns / 32]`, `xs` is
-/// `[vectors, columns]` after [`super::deinterleave`], `out` is `[rows, vectors]`.
+/// The same for packed rows.
 #[inline(always)]
-pub fn mxfp4_rows(packed: &[u8], scales: &[u8], columns: usize, xs: &[f32], out: &mut [f32]) {
-    assert!(columns.is_multiple_of(GROUP), "whole groups");
-    let vectors = check_rows(packed.len() * 2, columns, xs, out);
+pub(super) fn check_packed_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &[f32]) {
+    assert!(xs.columns().is_multiple_of(GROUP), "whole groups");
     assert_eq!(packed.len(), scales.len() * PACKED, "one scale for each group");
+    check_rows(packed.len() * 2, xs, out);
+}
+
+/// Rows of MXFP4 times vectors: `packed` is `[rows, columns / 2]`, `scales` is `[rows, columns / 32]`, `xs` are vectors
+/// after [`super::deinterleave`], `out` is `[rows, vectors]`.
+#[inline(always)]
+pub fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_packed_rows(packed, scales, xs, out);
+    let columns = xs.columns();
     let rows = packed.chunks_exact(columns / 2).zip(scales.chunks_exact(columns / GROUP));
-    for ((packed, scales), out) in rows.zip(out.chunks_exact_mut(vectors)) {
-        for (x, out) in xs.chunks_exact(columns).zip(out) {
+    for ((packed, scales), out) in rows.zip(out.chunks_exact_mut(xs.count())) {
+        for (x, out) in xs.plain().chunks_exact(columns).zip(out) {
             *out = dot_mxfp4(packed, scales, x);
         }
     }
@@ -129,27 +137,23 @@ fn dot_mxfp4(packed: &[u8], scales: &[u8], x: &[f32]) -> f32 {
 #[inline(always)]
 pub fn bf16_columns(weights: &[u16], columns: usize, x: &[f32], out: &mut [f32]) {
     assert!(columns > 0 && weights.len() == x.len() * columns && out.len() == columns, "shapes agree");
-    // Blocks of 16 columns keep their 16 x 16 sums in registers.
-    let mut first = 0;
-    while first < columns {
-        let width = LANES.min(columns - first);
-        let mut sums = [[0.0; LANES]; LANES];
-        for (row, (weights, x)) in weights.chunks_exact(columns).zip(x).enumerate() {
-            let weights = &weights[first..first + width];
-            let sums = &mut sums[row % LANES];
-            for (sum, w) in sums.iter_mut().zip(weights) {
-                *sum = x.mul_add(bf16(*w), *sum);
-            }
+    // Row by row, as memory has them; the 16 sums of all columns lie in the nearest cache.
+    let mut sums = vec![0.0; LANES * columns];
+    for (row, (weights, x)) in weights.chunks_exact(columns).zip(x).enumerate() {
+        let sums = &mut sums[row % LANES * columns..][..columns];
+        for (sum, w) in sums.iter_mut().zip(weights) {
+            *sum = x.mul_add(bf16(*w), *sum);
         }
-        for (column, out) in out[first..first + width].iter_mut().enumerate() {
-            let mut along = [0.0; LANES];
-            for (lane, sums) in sums.iter().enumerate() {
-                along[lane] = sums[column];
-            }
-            *out = fold(along);
-        }
-        first += width;
     }
+    let mut half = LANES / 2 * columns;
+    while half >= columns {
+        let (low, high) = sums.split_at_mut(half);
+        for (low, high) in low.iter_mut().zip(&high[..half]) {
+            *low += high;
+        }
+        half /= 2;
+    }
+    out.copy_from_slice(&sums[..columns]);
 }
 
 /// `sum + factor * x`, element by element.
@@ -161,14 +165,21 @@ pub fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
     }
 }
 
-/// Sum of the rows of `rows`, each times its weight, in rising order of rows; of each row of `stride` elements only the
-/// first `out.len()` take part.
+/// Weighted sums of rows of `stride` elements, in rising order of rows: sum `i` of `out`, `[sums, width]`, takes as many rows
+/// as `weights[i]` has weights, and the first `width` elements of each.
 #[inline(always)]
-pub fn weighted_rows(weights: &[f32], rows: &[f32], stride: usize, out: &mut [f32]) {
-    assert!(stride >= out.len() && rows.len() == weights.len() * stride, "shapes agree");
+pub fn weighted_rows(weights: &[&[f32]], rows: &[f32], stride: usize, out: &mut [f32]) {
+    let width = out.len().checked_div(weights.len()).unwrap_or_default();
+    assert!(width > 0 && width <= stride && out.len() == weights.len() * width, "shapes agree");
+    assert!(weights.iter().all(|weights| weights.len() * stride <= rows.len()), "a row for each weight");
     out.fill(0.0);
-    for (weight, row) in weights.iter().zip(rows.chunks_exact(stride)) {
-        add_scaled(out, *weight, &row[..out.len()]);
+    // Row by row, so that each comes from memory once for all sums.
+    for (i, row) in rows.chunks_exact(stride).enumerate() {
+        for (weights, out) in weights.iter().zip(out.chunks_exact_mut(width)) {
+            if let Some(weight) = weights.get(i) {
+                add_scaled(out, *weight, &row[..width]);
+            }
+        }
     }
 }
 
@@ -186,6 +197,24 @@ pub fn sum(x: &[f32]) -> f32 {
         sums[k] += x;
     }
     fold(sums)
+}
+
+/// Adds words up, from eight places of memory in turn: what a kernel could reach that had nothing to compute. Words beyond
+/// the last whole line of each place are left out.
+#[inline(always)]
+pub fn read(words: &[u32]) -> u32 {
+    const PLACES: usize = 8;
+    let (lines, _) = words.as_chunks::<LANES>();
+    let length = lines.len() / PLACES;
+    let mut sums = [[0u32; LANES]; PLACES];
+    for i in 0..length {
+        for place in 0..PLACES {
+            for k in 0..LANES {
+                sums[place][k] = sums[place][k].wrapping_add(lines[place * length + i][k]);
+            }
+        }
+    }
+    sums.as_flattened().iter().fold(0, |sum, part| sum.wrapping_add(*part))
 }
 
 /// One step of the KDA recurrence for one head (spec, section 4.4). `state` is `[keys, values]`; `q`, `k` and `decay`
@@ -227,6 +256,83 @@ pub fn kda_step(
             *s = k.mul_add(*error, *s);
             *out = q.mul_add(*s, *out);
         }
+    }
+}
+
+/// Softmax in place: `e^(x - max) / sum`. An empty slice stays empty.
+#[inline(always)]
+pub fn softmax(x: &mut [f32]) {
+    let (steps, tail) = x.as_chunks::<LANES>();
+    let mut most = [f32::NEG_INFINITY; LANES];
+    for x in steps {
+        for k in 0..LANES {
+            most[k] = if x[k] > most[k] { x[k] } else { most[k] };
+        }
+    }
+    let most = most.iter().chain(tail).copied().fold(f32::NEG_INFINITY, f32::max);
+    for x in x.iter_mut() {
+        *x = exp(*x - most);
+    }
+    let total = sum(x);
+    for x in x {
+        *x /= total;
+    }
+}
+
+/// `sigmoid(x)` in place.
+#[inline(always)]
+pub fn sigmoid(x: &mut [f32]) {
+    for x in x {
+        *x = math::sigmoid(*x);
+    }
+}
+
+/// `x * sigmoid(gate)` in place.
+#[inline(always)]
+pub fn gate(x: &mut [f32], gates: &[f32]) {
+    assert_eq!(x.len(), gates.len(), "one gate for each number");
+    for (x, gate) in x.iter_mut().zip(gates) {
+        *x *= math::sigmoid(*gate);
+    }
+}
+
+/// SiTU-GLU (spec, section 4.6) of gates and their linear halves, into `gates`.
+#[inline(always)]
+pub fn situ(gates: &mut [f32], ups: &[f32], beta: f32, linear_beta: f32) {
+    assert_eq!(gates.len(), ups.len(), "one linear half for each gate");
+    for (gate, up) in gates.iter_mut().zip(ups) {
+        *gate = math::situ(*gate, *up, beta, linear_beta);
+    }
+}
+
+/// The factors by which the state of one KDA head decays (spec, section 4.4), in place of `f`:
+/// `exp(bound * sigmoid(rate * (f + bias)))`.
+#[inline(always)]
+pub fn kda_decay(f: &mut [f32], bias: &[f32], rate: f32, bound: f32) {
+    assert_eq!(f.len(), bias.len(), "one bias for each channel");
+    for (f, bias) in f.iter_mut().zip(bias) {
+        *f = exp(bound * math::sigmoid(rate * (*f + bias)));
+    }
+}
+
+/// One token's depthwise convolution with SiLU after it: `inputs` is `[taps, channels]`, oldest first, `weights` is
+/// `[channels, taps]`.
+#[inline(always)]
+pub fn convolve(inputs: &[f32], weights: &[f32], out: &mut [f32]) {
+    let channels = out.len();
+    assert!(
+        channels > 0 && inputs.len() == weights.len() && inputs.len().is_multiple_of(channels),
+        "shapes agree"
+    );
+    let taps = inputs.len() / channels;
+    out.fill(0.0);
+    for (tap, inputs) in inputs.chunks_exact(channels).enumerate() {
+        for (channel, (out, input)) in out.iter_mut().zip(inputs).enumerate() {
+            *out = weights[channel * taps + tap].mul_add(*input, *out);
+        }
+    }
+    for out in out {
+        *out = math::silu(*out);
     }
 }
 
@@ -287,10 +393,10 @@ mod tests {
         let weights: Vec<u16> = noise(rows * columns, 5).iter().map(|w| (w.to_bits() >> 16) as u16).collect();
         let xs = noise(vectors * columns, 6);
         let mut all = vec![0.0; rows * vectors];
-        bf16_rows(&weights, columns, &xs, &mut all);
+        bf16_rows(&weights, &Vectors::new(&xs, columns, None), &mut all);
         for (t, x) in xs.chunks(columns).enumerate() {
             let mut one = vec![0.0; rows];
-            bf16_rows(&weights, columns, x, &mut one);
+            bf16_rows(&weights, &Vectors::new(x, columns, None), &mut one);
             for r in 0..rows {
                 assert_eq!(one[r].to_bits(), all[r * vectors + t].to_bits());
             }
@@ -306,7 +412,7 @@ mod tests {
         let mut by_group = vec![0.0; 64];
         deinterleave(&x, &mut by_group);
         let mut out = [0.0];
-        mxfp4_rows(matrix.packed(), matrix.scales(), 64, &by_group, &mut out);
+        mxfp4_rows(matrix.packed(), matrix.scales(), &Vectors::new(&by_group, 64, None), &mut out);
         let order = |v: &[f32]| -> Vec<f32> {
             let group = |g: &[f32]| {
                 g.iter().step_by(2).chain(g.iter().skip(1).step_by(2)).copied().collect::<Vec<_>>()

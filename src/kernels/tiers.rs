@@ -2,9 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::math::{exp, situ};
 use super::mxfp4::Mxfp4;
-use super::reference;
+use super::vectors::Vectors;
 
 /// An instruction set that the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +72,8 @@ macro_rules! kernels {
         #[derive(Debug)]
         pub struct Kernels {
             tier: Tier,
+            /// Most vectors of a block, where there are blocks.
+            widest: Option<usize>,
             $($name: unsafe fn($($type),*) $(-> $out)?,)*
         }
 
@@ -88,25 +89,26 @@ macro_rules! kernels {
             })*
         }
 
-        kernels!(@tier SCALAR, Tier::Scalar, scalar, inline; $($name($($arg: $type),*) $(-> $out)?;)*);
+        kernels!(@tier SCALAR, Tier::Scalar, None, scalar, reference, inline; $($name($($arg: $type),*) $(-> $out)?;)*);
         #[cfg(target_arch = "x86_64")]
-        kernels!(@tier AVX2, Tier::Avx2, avx2, target_feature(enable = "avx2,fma");
+        kernels!(@tier AVX2, Tier::Avx2, Some(super::avx2::WIDEST), on_avx2, avx2, target_feature(enable = "avx2,fma");
             $($name($($arg: $type),*) $(-> $out)?;)*);
         #[cfg(target_arch = "x86_64")]
-        kernels!(@tier AVX512, Tier::Avx512, avx512,
+        kernels!(@tier AVX512, Tier::Avx512, Some(super::avx512::WIDEST), on_avx512, avx512,
             target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl");
             $($name($($arg: $type),*) $(-> $out)?;)*);
     };
-    (@tier $table:ident, $tier:expr, $module:ident, $attr:meta;
+    (@tier $table:ident, $tier:expr, $widest:expr, $module:ident, $source:ident, $attr:meta;
         $($name:ident($($arg:ident: $type:ty),*) $(-> $out:ty)?;)*) => {
-        static $table: Kernels = Kernels { tier: $tier, $($name: $module::$name,)* };
+        static $table: Kernels = Kernels { tier: $tier, widest: $widest, $($name: $module::$name,)* };
 
         #[expect(clippy::too_many_arguments, reason = "the operands of a recurrence")]
         mod $module {
-            use super::reference;
+            use crate::kernels::$source as source;
+            use super::Vectors;
             $(#[$attr]
             pub(super) fn $name($($arg: $type),*) $(-> $out)? {
-                reference::$name($($arg),*)
+                source::$name($($arg),*)
             })*
         }
     };
@@ -118,17 +120,31 @@ kernels! {
     /// Sum.
     fn sum(x: &[f32]) -> f32;
     /// Rows of bf16 times vectors, into `[rows, vectors]`.
-    fn bf16_rows(weights: &[u16], columns: usize, xs: &[f32], out: &mut [f32]);
+    fn bf16_rows(weights: &[u16], xs: &Vectors<'_>, out: &mut [f32]);
     /// Rows of f32 times vectors, into `[rows, vectors]`.
-    fn f32_rows(weights: &[f32], columns: usize, xs: &[f32], out: &mut [f32]);
+    fn f32_rows(weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]);
     /// A vector times rows of bf16, into `[columns]`.
     fn bf16_columns(weights: &[u16], columns: usize, x: &[f32], out: &mut [f32]);
     /// Rows of MXFP4 times vectors that [`super::deinterleave`] has reordered, into `[rows, vectors]`.
-    fn mxfp4_rows(packed: &[u8], scales: &[u8], columns: usize, xs: &[f32], out: &mut [f32]);
+    fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]);
     /// `sum + factor * x`.
     fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]);
-    /// Weighted sum of rows.
-    fn weighted_rows(weights: &[f32], rows: &[f32], stride: usize, out: &mut [f32]);
+    /// Weighted sums of rows.
+    fn weighted_rows(weights: &[&[f32]], rows: &[f32], stride: usize, out: &mut [f32]);
+    /// Softmax in place.
+    fn softmax(x: &mut [f32]);
+    /// `sigmoid(x)` in place.
+    fn sigmoid(x: &mut [f32]);
+    /// `x * sigmoid(gate)` in place.
+    fn gate(x: &mut [f32], gates: &[f32]);
+    /// SiTU-GLU of gates and their linear halves, into `gates`.
+    fn situ(gates: &mut [f32], ups: &[f32], beta: f32, linear_beta: f32);
+    /// Decay factors of one KDA head, in place of `f`.
+    fn kda_decay(f: &mut [f32], bias: &[f32], rate: f32, bound: f32);
+    /// One token's depthwise convolution, with SiLU.
+    fn convolve(inputs: &[f32], weights: &[f32], out: &mut [f32]);
+    /// Reads memory and adds it up, to measure it.
+    fn read(words: &[u32]) -> u32;
     /// One step of the KDA recurrence for one head.
     fn kda_step(
         state: &mut [f32],
@@ -179,14 +195,18 @@ impl Kernels {
         self.tier
     }
 
+    /// Lays vectors out for this tier: `xs` is `[vectors, columns]`, at least one.
+    pub fn vectors<'a>(&self, xs: &'a [f32], columns: usize) -> Vectors<'a> {
+        Vectors::new(xs, columns, self.widest)
+    }
+
     /// Rows of `matrix` from `first` on, as many as `out` has room for, times vectors; see [`Self::mxfp4_rows`].
-    pub fn mxfp4(&self, matrix: &Mxfp4<'_>, first: usize, xs: &[f32], out: &mut [f32]) {
-        let columns = matrix.columns();
-        let rows = out.len() / (xs.len() / columns).max(1);
-        let (packed, scales) = (columns / 2, columns / super::GROUP);
+    pub fn mxfp4(&self, matrix: &Mxfp4<'_>, first: usize, xs: &Vectors<'_>, out: &mut [f32]) {
+        let rows = out.len() / xs.count();
+        let (packed, scales) = (matrix.columns() / 2, matrix.columns() / super::GROUP);
         let packed = &matrix.packed()[first * packed..(first + rows) * packed];
         let scales = &matrix.scales()[first * scales..(first + rows) * scales];
-        self.mxfp4_rows(packed, scales, columns, xs, out);
+        self.mxfp4_rows(packed, scales, xs, out);
     }
 
     /// `1 / sqrt(mean(x^2) + eps)`.
@@ -207,25 +227,6 @@ impl Kernels {
         let inverse = 1.0 / (self.dot(x, x) + eps).sqrt();
         for x in x {
             *x *= inverse;
-        }
-    }
-
-    /// Softmax in place. An empty slice stays empty.
-    pub fn softmax(&self, x: &mut [f32]) {
-        let most = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        for x in x.iter_mut() {
-            *x = exp(*x - most);
-        }
-        let total = self.sum(x);
-        for x in x {
-            *x /= total;
-        }
-    }
-
-    /// SiTU-GLU (spec, section 4.6) of gates and their linear halves, into `gates`.
-    pub fn situ(&self, gates: &mut [f32], ups: &[f32], beta: f32, linear_beta: f32) {
-        for (gate, up) in gates.iter_mut().zip(ups) {
-            *gate = situ(*gate, *up, beta, linear_beta);
         }
     }
 }

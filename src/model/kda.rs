@@ -12,28 +12,32 @@ use crate::store::Store;
 /// Depthwise causal convolution of `T` inputs with SiLU after it. `inputs` is `[tokens, width]`, `history` the
 /// `taps - 1` inputs before them, `[taps - 1, width]`, oldest first, `weights` `[width, taps]`, the last tap on the
 /// current token. Leaves the last `taps - 1` inputs in `history`.
-pub fn short_convolution(inputs: &[f32], history: &mut Vec<f32>, weights: &[f32], taps: usize) -> Vec<f32> {
+pub fn short_convolution(
+    kernels: &Kernels,
+    inputs: &[f32],
+    history: &mut Vec<f32>,
+    weights: &[f32],
+    taps: usize,
+) -> Vec<f32> {
     let width = weights.len() / taps;
     let kept = history.len();
     history.extend_from_slice(inputs);
     let mut out = vec![0.0; inputs.len()];
-    for (token, out) in out.chunks_exact_mut(width).enumerate() {
-        for (channel, out) in out.iter_mut().enumerate() {
-            let mut sum = 0.0f32;
-            for tap in 0..taps {
-                sum = weights[channel * taps + tap].mul_add(history[(token + tap) * width + channel], sum);
-            }
-            *out = math::silu(sum);
-        }
-    }
+    out.par_chunks_exact_mut(width).enumerate().for_each(|(token, out)| {
+        kernels.convolve(&history[token * width..(token + taps) * width], weights, out);
+    });
     history.drain(..history.len() - kept);
     out
 }
 
-/// The factor by which a channel's state decays: `exp(bound * sigmoid(exp(a_log) * f))`. `a_log` belongs to the head, `f`
-/// to the channel, its bias included.
-pub fn decay(a_log: f32, f: f32, lower_bound: f32) -> f32 {
-    math::exp(lower_bound * math::sigmoid(math::exp(a_log) * f))
+/// The factors by which states decay, in place of `f` (`[tokens, heads * dim]`): `exp(bound * sigmoid(exp(a_log) *
+/// (f + bias)))`. `bias` is `[heads * dim]`; of `a_log` the first elements belong to the heads, however long it is.
+pub fn decay(kernels: &Kernels, f: &mut [f32], a_log: &[f32], bias: &[f32], dim: usize, bound: f32) {
+    f.par_chunks_exact_mut(bias.len()).for_each(|token| {
+        for ((f, bias), a_log) in token.chunks_exact_mut(dim).zip(bias.chunks_exact(dim)).zip(a_log) {
+            kernels.kda_decay(f, bias, math::exp(*a_log), bound);
+        }
+    });
 }
 
 /// What one head is given for `T` tokens: each `[tokens, head_dim]`, but `beta`, which is `[tokens]`.
@@ -73,9 +77,10 @@ pub fn recur(kernels: &Kernels, state: &mut [f32], input: HeadInput<'_>, dim: us
 /// The norm and gate of one head's output: `o * rsqrt(mean(o^2) + eps) * weight * sigmoid(gate)`, in place.
 pub fn gated_norm(kernels: &Kernels, o: &mut [f32], weight: &[f32], gate: &[f32], eps: f32) {
     let inverse = kernels.inverse_rms(o, eps);
-    for ((o, weight), gate) in o.iter_mut().zip(weight).zip(gate) {
-        *o = *o * inverse * weight * math::sigmoid(*gate);
+    for (o, weight) in o.iter_mut().zip(weight) {
+        *o = *o * inverse * weight;
     }
+    kernels.gate(o, gate);
 }
 
 /// The mixer of a KDA layer: `x` is `[tokens, hidden]`, and so is the result.
@@ -99,21 +104,15 @@ pub(super) fn mixer(
         convolved.iter_mut().zip(projections).zip(&mut state.history)
     {
         let inputs = linear(projection, x)?;
-        *convolved = short_convolution(&inputs, history, vector(convolution)?, kda.conv);
+        *convolved = short_convolution(kernels, &inputs, history, vector(convolution)?, kda.conv);
     }
     let [q, k, v] = convolved;
 
     let (a_log, bias) = (vector(L::KdaALog)?, vector(L::KdaDtBias)?);
     let mut decays = linear(L::KdaFB, &linear(L::KdaFA, x)?)?;
-    for f in decays.chunks_exact_mut(width) {
-        for (channel, f) in f.iter_mut().enumerate() {
-            *f = decay(a_log[channel / dim], *f + bias[channel], kda.gate_lower_bound);
-        }
-    }
+    decay(kernels, &mut decays, a_log, bias, dim, kda.gate_lower_bound);
     let mut beta = linear(L::KdaB, x)?;
-    for b in &mut beta {
-        *b = math::sigmoid(*b);
-    }
+    kernels.sigmoid(&mut beta);
     let gate = linear(L::Gate, x)?;
     let norm = vector(L::KdaONorm)?;
 

@@ -3,12 +3,18 @@
 use rayon::prelude::*;
 
 use super::{Error, Observer};
-use crate::checkpoint::Tensor;
-use crate::kernels::{Kernels, Mxfp4};
+use crate::checkpoint::{ModelConfig, Situ, Tensor};
+use crate::kernels::{Kernels, Mxfp4, Vectors};
 use crate::store::Store;
 
 /// Below so many multiplications a split over threads costs more than it gains.
-const SERIAL: usize = 1 << 16;
+const SERIAL: usize = 1 << 17;
+
+/// Below so many numbers the same holds for what is computed number by number.
+const ELEMENTS: usize = 1 << 12;
+
+/// Kernels take so many rows at once at most.
+const BLOCK: usize = 8;
 
 /// What every part of a layer computes with.
 #[derive(Clone, Copy)]
@@ -32,6 +38,7 @@ impl Context<'_> {
         tokens: usize,
     ) -> Result<Vec<f32>, Error> {
         let mut by_row: Vec<f32> = Vec::new();
+        let xs = self.kernels.vectors(xs, xs.len() / tokens);
         store.rows(tensor, &|| self.observer.cancelled(), |tile| {
             self.check()?;
             let rows = tile.weights.len() / tile.columns;
@@ -39,20 +46,28 @@ impl Context<'_> {
             by_row.resize(begin + rows * tokens, 0.0);
             split_rows(&mut by_row[begin..], rows, tile.columns, tokens, |first, out| {
                 let weights = &tile.weights[first * tile.columns..][..out.len() / tokens * tile.columns];
-                self.kernels.bf16_rows(weights, tile.columns, xs, out);
+                self.kernels.bf16_rows(weights, &xs, out);
             });
             Ok::<(), Error>(())
         })?;
         Ok(by_token(by_row, tokens))
     }
 
-    /// `xs` (`[tokens, columns]`, de-interleaved) through a packed matrix: `[tokens, rows]`.
-    pub(super) fn packed(&self, matrix: &Mxfp4<'_>, xs: &[f32], tokens: usize) -> Vec<f32> {
+    /// De-interleaved vectors through a packed matrix: `[tokens, rows]`.
+    pub(super) fn packed(&self, matrix: &Mxfp4<'_>, xs: &Vectors<'_>) -> Vec<f32> {
+        let tokens = xs.count();
         let mut by_row = vec![0.0; matrix.rows() * tokens];
         split_rows(&mut by_row, matrix.rows(), matrix.columns(), tokens, |first, out| {
             self.kernels.mxfp4(matrix, first, xs, out);
         });
         by_token(by_row, tokens)
+    }
+
+    /// SiTU-GLU of gates and their linear halves, into `gates`.
+    pub(super) fn situ(&self, config: &ModelConfig, gates: &mut [f32], ups: &[f32]) {
+        let Situ { beta, linear_beta } = config.situ;
+        let parts = gates.par_chunks_mut(ELEMENTS).zip(ups.par_chunks(ELEMENTS));
+        parts.for_each(|(gates, ups)| self.kernels.situ(gates, ups, beta, linear_beta));
     }
 }
 
@@ -66,37 +81,43 @@ fn split_rows(
     compute: impl Fn(usize, &mut [f32]) + Sync,
 ) {
     let threads = rayon::current_num_threads();
-    let work = rows.saturating_mul(columns).saturating_mul(tokens);
-    if threads == 1 || work < SERIAL {
+    let row = columns.saturating_mul(tokens).max(1);
+    if threads == 1 || rows.saturating_mul(row) < SERIAL {
         compute(0, out);
         return;
     }
-    // A few ranges for each thread, so that one that is held up does not hold up the others.
-    let range = rows.div_ceil(threads * 4).max(SERIAL / 2 / columns.max(1)).max(1);
+    // A few ranges for each thread, so that one that is held up does not hold up the others; of whole blocks of rows.
+    let range = rows.div_ceil(threads * 4).max(SERIAL / 2 / row).next_multiple_of(BLOCK);
     out.par_chunks_mut(range * tokens).enumerate().for_each(|(i, out)| compute(i * range, out));
 }
 
 /// `[rows, tokens]` to `[tokens, rows]`.
 fn by_token(by_row: Vec<f32>, tokens: usize) -> Vec<f32> {
+    /// Rows and tokens of a tile, which stays in the nearest cache however far apart its rows lie.
+    const TILE: usize = 8;
     if tokens == 1 {
         return by_row;
     }
     let rows = by_row.len() / tokens.max(1);
     let mut out = vec![0.0; by_row.len()];
-    for (row, values) in by_row.chunks_exact(tokens).enumerate() {
-        for (token, value) in values.iter().enumerate() {
-            out[token * rows + row] = *value;
+    out.par_chunks_mut((TILE * rows).max(1)).enumerate().for_each(|(i, out)| {
+        for (tile, values) in by_row.chunks(TILE * tokens).enumerate() {
+            for (t, out) in out.chunks_exact_mut(rows).enumerate() {
+                let out = &mut out[tile * TILE..][..values.len() / tokens];
+                for (r, out) in out.iter_mut().enumerate() {
+                    *out = values[r * tokens + i * TILE + t];
+                }
+            }
         }
-    }
+    });
     out
 }
 
 /// Applies `norm(row, out)` to every row of `[tokens, width]`.
-pub(super) fn each_row(xs: &[f32], width: usize, mut norm: impl FnMut(&[f32], &mut [f32])) -> Vec<f32> {
+pub(super) fn each_row(xs: &[f32], width: usize, norm: impl Fn(&[f32], &mut [f32]) + Sync) -> Vec<f32> {
     let mut out = vec![0.0; xs.len()];
-    for (x, out) in xs.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
-        norm(x, out);
-    }
+    let rows = xs.par_chunks_exact(width).zip(out.par_chunks_exact_mut(width));
+    rows.with_min_len(ELEMENTS.div_ceil(width)).for_each(|(x, out)| norm(x, out));
     out
 }
 

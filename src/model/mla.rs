@@ -8,52 +8,67 @@ use super::linear::{Context, each_row};
 use super::state::Latents;
 use super::{Error, MLA_NORM_EPS};
 use crate::checkpoint::{LayerTensor as L, Mla, ModelConfig, Tensor};
-use crate::kernels::{Kernels, math};
+use crate::kernels::Kernels;
 use crate::store::Store;
 
-/// The rows of `kv_b_proj` that belong to one head: `[nope, latent]` for its keys, `[value, latent]` for its values.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadWeights<'a> {
-    /// Latent to the head's own part of the key.
-    pub key: &'a [u16],
-    /// Latent to the head's value.
-    pub value: &'a [u16],
-}
+/// Queries that go through the cache together: each of its rows comes from memory once for all of them.
+const TOGETHER: usize = 12;
 
-impl<'a> HeadWeights<'a> {
-    /// Of head `head` out of rows of the matrix that begin with head 0, `[heads * (nope + value), latent]`.
-    pub fn of(kv_b: &'a [u16], mla: &Mla, head: usize) -> Self {
-        let rows = mla.nope + mla.value;
-        let all = &kv_b[head * rows * mla.kv_rank..(head + 1) * rows * mla.kv_rank];
-        let (key, value) = all.split_at(mla.nope * mla.kv_rank);
-        Self { key, value }
-    }
-}
-
-/// One head of one token: attends with `query` (`[nope + rope]`) over `rows` (`[positions, latent + rope]`, the token's
-/// own row last) and gives the mixed latent, `[latent]`, which [`HeadWeights::value`] turns into the head's output.
+/// Some heads of the last `tokens` of all positions. `kv_b` holds these heads' rows of `kv_b_proj`, each `[nope, latent]`
+/// for keys and `[value, latent]` for values. `queries` is `[heads, tokens, nope + rope]`, `rows` the cache,
+/// `[positions, latent + rope]`, `out` `[heads, tokens, value]`. A token attends to its own position and all before it.
 pub fn attend(
     kernels: &Kernels,
     mla: &Mla,
-    weights: HeadWeights<'_>,
-    query: &[f32],
+    kv_b: &[u16],
+    queries: &[f32],
     rows: &[f32],
+    tokens: usize,
     out: &mut [f32],
 ) {
-    let width = mla.latent_width();
-    let (own, shared) = query.split_at(mla.nope);
-    let mut absorbed = vec![0.0; width];
-    let (latent, key) = absorbed.split_at_mut(mla.kv_rank);
-    kernels.bf16_columns(weights.key, mla.kv_rank, own, latent);
-    key.copy_from_slice(shared);
-    let mut scores = vec![0.0; rows.len() / width];
-    kernels.f32_rows(rows, width, &absorbed, &mut scores);
-    let scale = 1.0 / ((mla.nope + mla.rope) as f32).sqrt();
-    for score in &mut scores {
-        *score *= scale;
+    let (width, query_width) = (mla.latent_width(), mla.nope + mla.rope);
+    let positions = rows.len() / width;
+    let heads = || kv_b.chunks_exact((mla.nope + mla.value) * mla.kv_rank);
+    let keys = heads().flat_map(|head| std::iter::repeat_n(&head[..mla.nope * mla.kv_rank], tokens));
+
+    let count = queries.len() / query_width;
+    let mut absorbed = vec![0.0; count * width];
+    for ((absorbed, query), keys) in
+        absorbed.chunks_exact_mut(width).zip(queries.chunks_exact(query_width)).zip(keys)
+    {
+        let (own, shared) = query.split_at(mla.nope);
+        let (latent, key) = absorbed.split_at_mut(mla.kv_rank);
+        kernels.bf16_columns(keys, mla.kv_rank, own, latent);
+        key.copy_from_slice(shared);
     }
-    kernels.softmax(&mut scores);
-    kernels.weighted_rows(&scores, rows, width, out);
+
+    let mut by_row = vec![0.0; positions * count];
+    kernels.f32_rows(rows, &kernels.vectors(&absorbed, width), &mut by_row);
+    let scale = 1.0 / (query_width as f32).sqrt();
+    let scores: Vec<Vec<f32>> = (0..count)
+        .map(|query| {
+            let seen = positions - tokens + query % tokens + 1;
+            let mut scores: Vec<f32> =
+                by_row.iter().skip(query).step_by(count).take(seen).map(|score| score * scale).collect();
+            kernels.softmax(&mut scores);
+            scores
+        })
+        .collect();
+    let scores: Vec<&[f32]> = scores.iter().map(Vec::as_slice).collect();
+    let mut mixed = vec![0.0; count * mla.kv_rank];
+    kernels.weighted_rows(&scores, rows, width, &mut mixed);
+
+    let mut by_value = vec![0.0; mla.value * tokens];
+    let per_head = mixed.chunks_exact(tokens * mla.kv_rank).zip(out.chunks_exact_mut(tokens * mla.value));
+    for ((mixed, out), head) in per_head.zip(heads()) {
+        let values = &head[mla.nope * mla.kv_rank..];
+        kernels.bf16_rows(values, &kernels.vectors(mixed, mla.kv_rank), &mut by_value);
+        for (token, out) in out.chunks_exact_mut(mla.value).enumerate() {
+            for (out, value) in out.iter_mut().zip(by_value.iter().skip(token).step_by(tokens)) {
+                *out = *value;
+            }
+        }
+    }
 }
 
 /// The mixer of an MLA layer: `x` is `[tokens, hidden]`, and so is the result.
@@ -85,32 +100,31 @@ pub(super) fn mixer(
         kernels.rms_norm(latent, norm, MLA_NORM_EPS, &mut cache.rows[begin..]);
         cache.rows.extend_from_slice(key);
     }
-    let before = cache.rows.len() / width - tokens;
 
     let query_width = mla.nope + mla.rope;
-    let head_rows = mla.nope + mla.value;
-    let mut by_head = vec![0.0; mla.heads * tokens * mla.value];
+    let head_weights = (mla.nope + mla.value) * mla.kv_rank;
+    let queries: Vec<f32> =
+        (0..mla.heads).flat_map(|head| gather(&queries, mla.heads, head, query_width)).collect();
+    // As many heads at once as have enough queries, but some for each thread.
+    let most = mla.heads.div_ceil(rayon::current_num_threads());
+    let at_once = TOGETHER.div_ceil(tokens).min(most);
+    let mut outputs = vec![0.0; mla.heads * tokens * mla.value];
     store.rows(Tensor::Layer(layer, L::MlaKvB), &|| context.observer.cancelled(), |tile| {
         context.check()?;
-        let (first, heads) = (tile.first / head_rows, tile.weights.len() / (head_rows * mla.kv_rank));
-        let out = by_head.chunks_exact_mut(tokens * mla.value).skip(first).take(heads).collect::<Vec<_>>();
-        out.into_par_iter().enumerate().for_each(|(head, out)| {
-            let weights = HeadWeights::of(tile.weights, mla, head);
-            let mut mixed = vec![0.0; mla.kv_rank];
-            let queries = gather(&queries, mla.heads, first + head, query_width);
-            let steps = queries.chunks_exact(query_width).zip(out.chunks_exact_mut(mla.value));
-            for (token, (query, out)) in steps.enumerate() {
-                let rows = &cache.rows[..(before + token + 1) * width];
-                attend(kernels, mla, weights, query, rows, &mut mixed);
-                kernels.bf16_rows(weights.value, mla.kv_rank, &mixed, out);
-            }
+        let first = tile.first / (mla.nope + mla.value);
+        let queries = queries[first * tokens * query_width..].par_chunks(at_once * tokens * query_width);
+        let out = outputs[first * tokens * mla.value..].par_chunks_mut(at_once * tokens * mla.value);
+        let heads = tile.weights.par_chunks(at_once * head_weights);
+        heads.zip(queries).zip(out).for_each(|((kv_b, queries), out)| {
+            let heads = kv_b.len() / head_weights;
+            let queries = &queries[..heads * tokens * query_width];
+            let out = &mut out[..heads * tokens * mla.value];
+            attend(kernels, mla, kv_b, queries, &cache.rows, tokens, out);
         });
         Ok::<(), Error>(())
     })?;
     context.check()?;
-    let mut gated = scatter(&by_head, mla.heads, tokens, mla.value);
-    for (a, gate) in gated.iter_mut().zip(linear(L::Gate, x)?) {
-        *a *= math::sigmoid(gate);
-    }
+    let mut gated = scatter(&outputs, mla.heads, tokens, mla.value);
+    kernels.gate(&mut gated, &linear(L::Gate, x)?);
     linear(L::Output, &gated)
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use super::Error;
 use super::linear::{Context, each_row};
 use crate::checkpoint::{ExpertPart, LayerTensor as L, ModelConfig, Moe, Tensor};
@@ -44,7 +46,7 @@ fn gated(
 ) -> Result<Vec<f32>, Error> {
     let linear = |tensor, x: &[f32]| context.linear(store, Tensor::Layer(layer, tensor), x, tokens);
     let mut gates = linear(gate, x)?;
-    context.kernels.situ(&mut gates, &linear(up, x)?, config.situ.beta, config.situ.linear_beta);
+    context.situ(config, &mut gates, &linear(up, x)?);
     linear(down, &gates)
 }
 
@@ -96,25 +98,34 @@ pub(super) fn experts(
 
     // `[tokens, top_k, latent]`: experts are computed as they land, and summed in an order that does not depend on it.
     let mut outputs = vec![0.0; tokens * moe.top_k * moe.latent];
-    while let Some(expert) = store.next_expert(&|| context.observer.cancelled())? {
-        context.check()?;
-        let Some(uses) = woken.get(&expert.number) else { continue };
-        let input = |(token, _): &(usize, usize)| &latent[token * moe.latent..(token + 1) * moe.latent];
-        let inputs: Vec<f32> = uses.iter().flat_map(input).copied().collect();
-        let results = expert_outputs(context, config, layer, expert, &inputs, uses.len())?;
-        for ((token, rank), result) in uses.iter().zip(results.chunks_exact(moe.latent)) {
-            let begin = (token * moe.top_k + rank) * moe.latent;
-            outputs[begin..begin + moe.latent].copy_from_slice(result);
+    loop {
+        let landed = store.next_experts(&|| context.observer.cancelled())?;
+        if landed.is_empty() {
+            break;
+        }
+        // Whole experts go to threads. Where there are fewer than threads, their rows are split as well.
+        let results = landed.par_iter().map(|expert| {
+            context.check()?;
+            let Some(uses) = woken.get(&expert.number) else { return Ok((&[][..], Vec::new())) };
+            let input = |(token, _): &(usize, usize)| &latent[token * moe.latent..(token + 1) * moe.latent];
+            let inputs: Vec<f32> = uses.iter().flat_map(input).copied().collect();
+            Ok((uses.as_slice(), expert_outputs(context, config, layer, *expert, &inputs)?))
+        });
+        for (uses, results) in results.collect::<Result<Vec<_>, Error>>()? {
+            for ((token, rank), result) in uses.iter().zip(results.chunks_exact(moe.latent)) {
+                let begin = (token * moe.top_k + rank) * moe.latent;
+                outputs[begin..begin + moe.latent].copy_from_slice(result);
+            }
         }
     }
     // For each token the sum goes up by the number of the expert.
     let mut sums = vec![0.0; tokens * moe.latent];
-    for (token, (sum, choices)) in sums.chunks_exact_mut(moe.latent).zip(&choices).enumerate() {
+    sums.par_chunks_exact_mut(moe.latent).zip(&choices).enumerate().for_each(|(token, (sum, choices))| {
         let outputs = outputs[token * moe.top_k * moe.latent..].chunks_exact(moe.latent);
         for (choice, output) in choices.iter().zip(outputs) {
             kernels.add_scaled(sum, choice.weight, output);
         }
-    }
+    });
 
     let norm = store.vector(tensor(L::LatentNorm))?;
     let normed = each_row(&sums, moe.latent, |x, out| kernels.rms_norm(x, norm, config.rms_eps, out));
@@ -132,7 +143,6 @@ fn expert_outputs(
     layer: u16,
     expert: Expert<'_>,
     inputs: &[f32],
-    tokens: usize,
 ) -> Result<Vec<f32>, Error> {
     let moe = &config.moe;
     let matrix = |packed, scale, columns| {
@@ -142,13 +152,9 @@ fn expert_outputs(
     let gate = matrix(ExpertPart::GatePacked, ExpertPart::GateScale, moe.latent)?;
     let up = matrix(ExpertPart::UpPacked, ExpertPart::UpScale, moe.latent)?;
     let down = matrix(ExpertPart::DownPacked, ExpertPart::DownScale, moe.width)?;
-    let mut gates = context.packed(&gate, inputs, tokens);
-    context.kernels.situ(
-        &mut gates,
-        &context.packed(&up, inputs, tokens),
-        config.situ.beta,
-        config.situ.linear_beta,
-    );
+    let xs = context.kernels.vectors(inputs, moe.latent);
+    let mut gates = context.packed(&gate, &xs);
+    context.situ(config, &mut gates, &context.packed(&up, &xs));
     let gates = each_row(&gates, moe.width, deinterleave);
-    Ok(context.packed(&down, &gates, tokens))
+    Ok(context.packed(&down, &context.kernels.vectors(&gates, moe.width)))
 }

@@ -1,6 +1,8 @@
 //! The residual stream: a running sum, snapshots of it, and the mix of both that each branch reads (spec, sections 4.2
 //! and 4.3).
 
+use rayon::prelude::*;
+
 use crate::kernels::Kernels;
 
 /// One mix for one token: `sources` (`[hidden]` each, snapshots oldest first, then the running sum) weighted by a
@@ -38,11 +40,11 @@ impl Stream {
         }
         let all: Vec<&[f32]> = self.snapshots.iter().chain(&self.running).map(Vec::as_slice).collect();
         let mut out = vec![0.0; all[0].len()];
-        for (token, out) in out.chunks_exact_mut(self.hidden).enumerate() {
+        out.par_chunks_exact_mut(self.hidden).enumerate().for_each(|(token, out)| {
             let begin = token * self.hidden;
             let sources: Vec<&[f32]> = all.iter().map(|all| &all[begin..begin + self.hidden]).collect();
             mix(kernels, &sources, fold, eps, out);
-        }
+        });
         out
     }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Experts::wake`] is told all experts that a layer needs and starts a read for each that is missing, as far as there
 //! are slots; [`Experts::next`] hands them out as they land. A slot that is needed cannot be given up before it was
-//! handed out and the next one asked for. A read that an earlier pass left under way is waited for, never repeated.
+//! handed out and the next ones asked for. A read that an earlier pass left under way is waited for, never repeated.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -84,8 +84,8 @@ pub(super) struct Experts {
     landed: VecDeque<usize>,
     /// Woken experts that were not yet handed out.
     missing: usize,
-    /// The slot that was handed out last.
-    current: Option<usize>,
+    /// The slots that were handed out last.
+    current: Vec<usize>,
 }
 
 impl Experts {
@@ -115,7 +115,7 @@ impl Experts {
             unasked: VecDeque::new(),
             landed: VecDeque::new(),
             missing: 0,
-            current: None,
+            current: Vec::new(),
         }
     }
 
@@ -131,7 +131,7 @@ impl Experts {
         }
         self.unasked.clear();
         self.landed.clear();
-        self.current = None;
+        self.current.clear();
         self.missing = numbers.len();
         self.counts.requests += numbers.len() as u64;
         for &number in numbers {
@@ -152,22 +152,28 @@ impl Experts {
         self.ask()
     }
 
-    /// The next woken expert that has landed, or nothing once all were handed out. A wait for the disk ends when
-    /// `cancelled` says so.
-    pub(super) fn next(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<Expert<'_>>, Error> {
-        if let Some(slot) = self.current.take() {
+    /// Woken experts that have landed, each once, at least one; none once all were handed out. While others wait for a
+    /// slot it is one at a time, so that slots become free and the disk has something to do. A wait for the disk ends
+    /// when `cancelled` says so.
+    pub(super) fn next(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Vec<Expert<'_>>, Error> {
+        for slot in self.current.drain(..) {
             self.slots[slot].needed = false;
         }
         if self.missing == 0 {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let slot = self.land(cancelled)?;
-        self.missing -= 1;
-        self.current = Some(slot);
-        Ok(self.slots.get(slot).and_then(|slot| {
+        let first = self.land(cancelled)?;
+        self.current.push(first);
+        if self.unasked.is_empty() {
+            self.current.extend(self.landed.drain(..));
+        }
+        self.missing = self.missing.saturating_sub(self.current.len());
+        let expert = |slot: &usize| {
+            let slot = self.slots.get(*slot)?;
             let (number, bytes) = (slot.key?.1 as usize, slot.buffer.as_deref()?);
             Some(Expert { number, bytes, places: &slot.places, lengths: &self.lengths })
-        }))
+        };
+        Ok(self.current.iter().filter_map(expert).collect())
     }
 
     /// The slot of a needed expert that has landed and was not handed out.

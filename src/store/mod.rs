@@ -136,9 +136,9 @@ impl Store {
         self.experts.wake(layer, experts)
     }
 
-    /// The next of the woken experts, in the order in which they land; nothing once all were handed out. A wait for the
-    /// disk ends with [`Error::Stopped`] when `cancelled` says so.
-    pub fn next_expert(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Option<Expert<'_>>, Error> {
+    /// Some of the woken experts, in the order in which they land; none once all were handed out. A wait for the disk
+    /// ends with [`Error::Stopped`] when `cancelled` says so.
+    pub fn next_experts(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Vec<Expert<'_>>, Error> {
         self.experts.next(cancelled)
     }
 

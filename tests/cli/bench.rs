@@ -97,3 +97,21 @@ fn decoding_is_timed_token_by_token() {
     let output = user.command("bench decode --tokens 50 --context 40 --model").arg(nano()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
 }
+
+#[test]
+fn the_arithmetic_is_measured_beside_memory() {
+    let user = User::new();
+    let output = user.command("bench kernels --repeats 1 --json").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report = object(&output);
+    let lines = report["kernels"].as_array().unwrap();
+    // The limit comes first, on one thread first; shares are of what was read in the same moments.
+    assert_eq!((lines[0]["kernel"].as_str(), lines[0]["threads"].as_u64()), (Some("read limit"), Some(1)));
+    for line in lines {
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let (rate, limit) = (number(&line["gb_s"]["median"]), number(&line["read_limit_gb_s"]));
+        assert!(rate > 0.0 && rate.is_finite() && limit > 0.0, "{line}");
+        assert!((number(&line["of_read_limit"]) - rate / limit).abs() < 1e-6, "{line}");
+    }
+    assert_eq!(user.command("bench kernels --repeats 0").output().unwrap().status.code(), Some(2));
+}

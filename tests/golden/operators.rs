@@ -80,25 +80,22 @@ fn situ(fixture: &Fixture, kernels: &'static Kernels) -> Outputs {
 }
 
 /// In two parts, so that the history has something to do.
-fn kda_short_conv(fixture: &Fixture, _: &'static Kernels) -> Outputs {
+fn kda_short_conv(fixture: &Fixture, kernels: &'static Kernels) -> Outputs {
     let (u, weight) = (fixture.f32s("u"), fixture.f32s("weight"));
     let (width, taps) = (fixture.dim("weight", 0), fixture.dim("weight", 1));
     let mut history = vec![0.0; (taps - 1) * width];
     let (first, second) = u.split_at(2 * width);
-    let mut y = kda::short_convolution(first, &mut history, &weight, taps);
-    y.extend(kda::short_convolution(second, &mut history, &weight, taps));
+    let mut y = kda::short_convolution(kernels, first, &mut history, &weight, taps);
+    y.extend(kda::short_convolution(kernels, second, &mut history, &weight, taps));
     assert_eq!(history, u[u.len() - history.len()..]);
     Outputs::from([("y", y)])
 }
 
-fn kda_gate(fixture: &Fixture, _: &'static Kernels) -> Outputs {
-    let (f, a_log, bias) = (fixture.f32s("f"), fixture.f32s("a_log"), fixture.f32s("dt_bias"));
+fn kda_gate(fixture: &Fixture, kernels: &'static Kernels) -> Outputs {
+    let (a_log, bias) = (fixture.f32s("a_log"), fixture.f32s("dt_bias"));
+    let mut decay = fixture.f32s("f");
     let (dim, bound) = (fixture.size("head_dim"), fixture.number("lower_bound"));
-    let decay: Vec<f32> = f
-        .chunks_exact(bias.len())
-        .flat_map(|f| f.iter().zip(&bias).enumerate())
-        .map(|(channel, (f, bias))| kda::decay(a_log[channel / dim], f + bias, bound))
-        .collect();
+    kda::decay(kernels, &mut decay, &a_log, &bias, dim, bound);
     let log_decay = decay.iter().map(|decay| decay.ln()).collect();
     Outputs::from([("decay", decay), ("log_decay", log_decay)])
 }
@@ -153,18 +150,17 @@ fn mla_attention(fixture: &Fixture, kernels: &'static Kernels) -> Outputs {
         .zip(shared.chunks_exact(dims.rope))
         .flat_map(|(latent, shared)| [latent, shared].concat())
         .collect();
-    let mut y = Vec::new();
-    for (token, q) in q.chunks_exact(dims.heads * (dims.nope + dims.rope)).enumerate() {
-        let seen = &rows[..(token + 1) * dims.latent_width()];
-        for (head, query) in q.chunks_exact(dims.nope + dims.rope).enumerate() {
-            let weights = mla::HeadWeights::of(&kv_b, &dims, head);
-            let (mut mixed, mut value) = (vec![0.0; dims.kv_rank], vec![0.0; dims.value]);
-            mla::attend(kernels, &dims, weights, query, seen, &mut mixed);
-            kernels.bf16_rows(weights.value, dims.kv_rank, &mixed, &mut value);
-            y.extend(value);
-        }
-    }
-    Outputs::from([("y", y)])
+    let (tokens, query_width) = (rows.len() / dims.latent_width(), dims.nope + dims.rope);
+    let mut out = vec![0.0; dims.heads * tokens * dims.value];
+    let queries = turned(&q, dims.heads, query_width);
+    mla::attend(kernels, &dims, &kv_b, &queries, &rows, tokens, &mut out);
+    Outputs::from([("y", turned(&out, tokens, dims.value))])
+}
+
+/// `[rows, columns, width]` to `[columns, rows, width]`.
+fn turned(all: &[f32], columns: usize, width: usize) -> Vec<f32> {
+    let part = |column: usize| all.chunks_exact(width).skip(column).step_by(columns).flatten().copied();
+    (0..columns).flat_map(part).collect()
 }
 
 fn router(fixture: &Fixture, _: &'static Kernels) -> Outputs {
@@ -197,7 +193,7 @@ fn mxfp4_decode_extremes(fixture: &Fixture, kernels: &'static Kernels) -> Output
         let (mut x, mut by_group, mut out) = (vec![0.0; columns], vec![0.0; columns], [0.0]);
         x[column] = 1.0;
         deinterleave(&x, &mut by_group);
-        kernels.mxfp4_rows(&packed, &scales, columns, &by_group, &mut out);
+        kernels.mxfp4_rows(&packed, &scales, &kernels.vectors(&by_group, columns), &mut out);
         assert!((out[0] - expected).abs() == 0.0, "column {column}: {} and {expected}", out[0]);
     }
     decoded
@@ -209,7 +205,7 @@ fn mxfp4_matvec(fixture: &Fixture, kernels: &'static Kernels) -> Outputs {
     let by_group = by_row(&x, columns, deinterleave);
     let mut out = vec![0.0; rows * vectors];
     let matrix = Mxfp4::new(&packed, &scales, columns).unwrap();
-    kernels.mxfp4(&matrix, 0, &by_group, &mut out);
+    kernels.mxfp4(&matrix, 0, &kernels.vectors(&by_group, columns), &mut out);
     // From [rows, vectors] to the fixture's [vectors, rows].
     let y = (0..vectors).flat_map(|vector| out.iter().skip(vector).step_by(vectors).copied()).collect();
     Outputs::from([("y", y)])

@@ -2,3 +2,4 @@
 
 pub(super) mod decode;
 pub(super) mod disk;
+pub(super) mod kernels;
