@@ -151,6 +151,7 @@ proptest! {
 
 /// More rows than a panel has, more columns than a cut, and more vectors than a block: with what is left of each.
 #[test]
+#[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
 fn matrices_of_several_panels_cuts_and_blocks() {
     let mut state = 7u32;
     let mut next = || {
