@@ -121,6 +121,7 @@ impl Headless<'_> {
         let request = TurnRequest {
             turn: TurnId(1),
             prompt,
+            generated: Vec::new(),
             sampling,
             max_tokens: self.args.max_tokens,
             prefill_chunk: self.args.prefill_chunk,
@@ -164,7 +165,8 @@ impl Headless<'_> {
                     };
                 }
                 Some(Event::Failed(error)) => return Err(error.into()),
-                Some(Event::Loading { .. } | Event::Ready(_) | Event::Stopped) | None => {}
+                Some(Event::Loading { .. } | Event::Ready(_) | Event::Token { .. } | Event::Stopped)
+                | None => {}
             }
         }
     }

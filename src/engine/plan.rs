@@ -19,6 +19,12 @@ const PER_ID: u64 = 64;
 /// Contexts that are tried where nobody asks for one, largest first.
 const CONTEXTS: [usize; 5] = [32_768, 16_384, 8192, 4096, 2048];
 
+/// Copies of the state take no more than this part of the memory.
+const COPIES_PART: u64 = 16;
+
+/// And no more than so many at a full context.
+const MOST_COPIES: u64 = 4;
+
 /// How memory is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -32,6 +38,8 @@ pub struct Plan {
     pub context: Bytes,
     /// Positions of that context.
     pub positions: usize,
+    /// Copies of the state that are kept for a turn that is retried, edited or gone on with after a stop.
+    pub copies: Bytes,
     /// Activations of one pass over a chunk of the prompt.
     pub activations: Bytes,
     /// Tokens of that chunk.
@@ -77,14 +85,20 @@ impl Plan {
         let program = Bytes(PROGRAM + checkpoint.index_bytes() as u64 + config.vocabulary as u64 * PER_ID);
         let chunk = CHUNK;
         let activations = activations(config, chunk);
-        let reserved = Bytes(program.0 + state + latents(positions) + activations);
-        let store = store::Plan::new(&sizes, budget, reserved)?;
+        let reserved = program.0 + state + latents(positions) + activations;
+        let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * (state + latents(positions)));
+        // Reading a prompt again is slow but right: where memory is scarce, there are no copies.
+        let (store, copies) = match store::Plan::new(&sizes, budget, Bytes(reserved + copies)) {
+            Ok(store) => (store, copies),
+            Err(_too_little) => (store::Plan::new(&sizes, budget, Bytes(reserved))?, 0),
+        };
         Ok(Self {
             budget,
             program,
             state: Bytes(state),
             context: Bytes(latents(positions)),
             positions,
+            copies: Bytes(copies),
             activations: Bytes(activations),
             chunk,
             store,

@@ -93,7 +93,7 @@ impl Worker {
             Command::Generate(request) => self.generate(&request),
             Command::Reset => {
                 if let Some(loaded) = &mut self.loaded {
-                    loaded.kept = None;
+                    loaded.shelf.clear();
                 }
                 self.telemetry.context_used.store(0, Relaxed);
                 self.telemetry.state_bytes.store(0, Relaxed);
@@ -173,7 +173,7 @@ impl Worker {
             outcome.expert_bytes = after.expert_bytes.saturating_sub(before.expert_bytes);
             outcome.experts = counts(after).since(counts(before));
             publish(&self.telemetry, loaded.model.store());
-            let (used, bytes) = loaded.kept.as_ref().map_or((0, 0), |kept| generate::size(loaded, kept));
+            let (used, bytes) = loaded.shelf.size(loaded.model.config());
             self.telemetry.context_used.store(used, Relaxed);
             self.telemetry.state_bytes.store(bytes, Relaxed);
             self.telemetry.set_phase(Phase::Idle);

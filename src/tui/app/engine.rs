@@ -26,7 +26,7 @@ impl App {
             }
             Event::Stopped => self.engine_gone(),
             // The numbers say it already; nobody here asked for logits.
-            Event::Loading { .. } | Event::Logits { .. } => {}
+            Event::Loading { .. } | Event::Logits { .. } | Event::Token { .. } => {}
         }
         Vec::new()
     }
@@ -76,6 +76,7 @@ impl App {
         vec![Effect::Send(Command::Generate(Box::new(TurnRequest {
             turn,
             prompt: Prompt::Chat(self.transcript.conversation(self.thinking)),
+            generated: Vec::new(),
             sampling: self.options.sampling,
             max_tokens: self.options.max_tokens,
             prefill_chunk: None,
