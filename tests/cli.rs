@@ -8,6 +8,8 @@ mod contract;
 mod nano;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/sessions.rs"]
+mod sessions;
 #[path = "cli/stopping.rs"]
 mod stopping;
 #[path = "cli/support.rs"]

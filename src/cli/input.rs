@@ -30,15 +30,17 @@ pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError>
         })?;
         return Ok(conversation(messages, thinking));
     }
-    if let Some(path) = &run.prompt_file {
-        let text = String::from_utf8(read(path)?).map_err(|error| {
-            let place = error.utf8_error().valid_up_to();
-            let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
-            UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
-        })?;
-        return Ok(of_text(text));
-    }
-    Ok(of_text(run.prompt.clone().unwrap_or_default()))
+    Ok(of_text(message(run)?))
+}
+
+/// The message of the user, typed or from a file.
+pub(super) fn message(run: &Run) -> Result<String, UserError> {
+    let Some(path) = &run.prompt_file else { return Ok(run.prompt.clone().unwrap_or_default()) };
+    String::from_utf8(read(path)?).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
+        UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
+    })
 }
 
 fn conversation(messages: Vec<Message>, thinking: Thinking) -> Prompt {

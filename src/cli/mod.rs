@@ -7,17 +7,22 @@
 //! | `chat` | the full-screen chat, which is what the program does without a verb |
 //! | `run` | one turn for a script, on standard output |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
+//! | `kept`, `words` | a run's turn in a session, and the text of its ids |
+//! | `sessions` | the conversations that were written down: listed, shown, exported, deleted |
 //! | `error` | how a failure is printed |
 
 mod args;
 mod chat;
 mod error;
 mod input;
+mod kept;
 mod output;
 mod progress;
 mod report;
 mod run;
+mod sessions;
 mod settings;
+mod words;
 
 use std::ffi::OsString;
 use std::io;
@@ -64,6 +69,7 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
         None => chat::chat(&args.common),
         Some(Verb::Run(run)) => run::run(&args.common, run),
+        Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
     }
 }
 
