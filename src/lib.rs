@@ -41,7 +41,7 @@
 //! | `engine` | `model`, `store`, `chat`, `protocol`, `kernels`, `checkpoint`, `tokenizer`, `sys`, `units` |
 //! | `session` | `sys`, `units`, `protocol` |
 //! | `setup` | `sys`, `units`, `config`, `checkpoint`, `store` |
-//! | `tui` | `protocol`, `units`, `config`, `chat`, `setup` |
+//! | `tui` | `protocol`, `units`, `config`, `chat`, `session`, `setup` |
 //! | `cli` | everything |
 //!
 //! The engine never names a widget, the screen never names a tensor.

@@ -265,6 +265,8 @@ pub struct Outcome {
 pub struct ModelFacts {
     /// Name of its folder.
     pub name: String,
+    /// Digest of its config and of the headers of its shards.
+    pub digest: u64,
     /// Decoder layers.
     pub layers: usize,
     /// Routed experts in a layer.

@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   dormouse                              chat with the small model that comes with the program
   dormouse --model ~/k3 --memory 24GiB  chat with Kimi K3 in 24 GiB
+  dormouse --continue                   chat on where you left
   dormouse run --prompt 'Hello!'        one answer on standard output
 
 Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
@@ -39,6 +40,9 @@ Exit codes: 0 done, 2 usage or settings, 3 the model's files, 4 memory, disk or 
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) common: Common,
+    /// Chat on in the session that was written last
+    #[arg(long = "continue")]
+    pub(super) go_on: bool,
     #[command(subcommand)]
     pub(super) verb: Option<Verb>,
 }
@@ -85,6 +89,12 @@ impl Common {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
+    /// Chat, as without a verb
+    Chat {
+        /// Chat on in this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
     /// Generate one turn on standard output
     Run(Run),
     /// The conversations that were written down

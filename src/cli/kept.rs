@@ -78,17 +78,14 @@ impl KeptTurn {
         if session.header.model != words.digest {
             return Err(other_model(id, &session, model));
         }
-        let (plan, generated, before) = match text {
-            Some(user) => {
-                let sampling = Sampling { seed: run.seed, ..resolved.sampling };
-                let (thinking, max_tokens) = (resolved.thinking, run.max_tokens);
-                (Plan::New { user, thinking, sampling, max_tokens }, Vec::new(), session.turns.len())
-            }
-            None => {
-                let turn = to_go_on(id, &session)?;
-                let plan = Plan::GoOn { start: turn.start.clone(), prompt: turn.prompt };
-                (plan, turn.ids.clone(), session.turns.len() - 1)
-            }
+        let (plan, generated, before) = if let Some(user) = text {
+            let sampling = Sampling { seed: run.seed, ..resolved.sampling };
+            let (thinking, max_tokens) = (resolved.thinking, run.max_tokens);
+            (Plan::New { user, thinking, sampling, max_tokens }, Vec::new(), session.turns.len())
+        } else {
+            let turn = to_go_on(id, &session)?;
+            let plan = Plan::GoOn { start: turn.start.clone(), prompt: turn.prompt };
+            (plan, turn.ids.clone(), session.turns.len() - 1)
         };
         let (user, thinking) = match &plan {
             Plan::New { user, thinking, .. } => (user, *thinking),
@@ -204,7 +201,7 @@ fn to_go_on<'a>(id: &str, session: &'a Session) -> Result<&'a Turn, UserError> {
     }
 }
 
-fn other_model(id: &str, session: &Session, model: &Path) -> UserError {
+pub(super) fn other_model(id: &str, session: &Session, model: &Path) -> UserError {
     let detail =
         format!("session {id} was begun with {}; {} is not the same", session.header.folder, model.display());
     UserError::new(ExitCode::Usage, "The session belongs to another model", detail)

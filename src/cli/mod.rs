@@ -31,6 +31,7 @@ use clap::Parser;
 
 use crate::protocol::{ExitCode, UserError};
 use args::{Args, Verb};
+use chat::Which;
 
 /// How a verb ended, if it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
-        None => chat::chat(&args.common),
+        None => chat::chat(&args.common, if args.go_on { Which::Last } else { Which::New }),
+        Some(_) if args.go_on => Err(UserError::new(
+            ExitCode::Usage,
+            "`--continue` stands alone here",
+            "before a verb it means the chat, and another verb was given",
+        )
+        .with_hint("`dormouse run --session ID --continue` finishes a turn.")),
+        Some(Verb::Chat { session: None }) => chat::chat(&args.common, Which::New),
+        Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id)),
         Some(Verb::Run(run)) => run::run(&args.common, run),
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
     }

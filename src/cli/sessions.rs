@@ -1,6 +1,7 @@
 //! `dormouse sessions`: the conversations that were written down.
 
-use std::io::{self, Write, stdout};
+use std::fmt::Write as _;
+use std::io::{self, Write as _, stdout};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -110,31 +111,32 @@ fn show(folder: &Folder, id: &str, model: Option<&Path>) -> Result<String, UserE
         session.tokens()
     );
     for note in &session.notes {
-        text += &format!("note: {note}\n");
+        let _ = writeln!(text, "note: {note}");
     }
     if let Some(damage) = damage {
-        text += &format!("damaged: {damage}\n");
+        let _ = writeln!(text, "damaged: {damage}");
     }
     let words = words(&session, model);
     if let Err(error) = &words {
-        text += &format!("the text cannot be shown: {error}\n");
+        let _ = writeln!(text, "the text cannot be shown: {error}");
     }
     for turn in &session.turns {
-        text += &format!("\n> {}\n", turn.start.user.replace('\n', "\n> "));
+        let _ = write!(text, "\n> {}\n", turn.start.user.replace('\n', "\n> "));
         if let Ok(words) = &words {
             let said = said(words, turn);
             if !said.thinking.is_empty() {
-                text += &format!("\n(thinking) {}\n", said.thinking.trim());
+                let _ = write!(text, "\n(thinking) {}\n", said.thinking.trim());
             }
             if !said.answer.is_empty() {
-                text += &format!("\n{}\n", said.answer.trim());
+                let _ = write!(text, "\n{}\n", said.answer.trim());
             }
             for call in &said.calls {
-                text += &format!("\n(calls {})\n", call.name);
+                let _ = write!(text, "\n(calls {})\n", call.name);
             }
         }
         let reason = turn.end.as_ref().map(|end| end.error.as_str()).filter(|error| !error.is_empty());
-        text += &format!(
+        let _ = write!(
+            text,
             "\n[{}{}{}, {} tokens, seed {}]\n",
             turn.finish(),
             if reason.is_some() { ": " } else { "" },
@@ -195,13 +197,13 @@ fn openai(user: &str, said: &Said) -> Vec<Value> {
 fn markdown(user: &str, said: &Said) -> String {
     let mut text = format!("\n## You\n\n{}\n\n## Model\n", user.trim());
     if !said.thinking.is_empty() {
-        text += &format!("\n> {}\n", said.thinking.trim().replace('\n', "\n> "));
+        let _ = write!(text, "\n> {}\n", said.thinking.trim().replace('\n', "\n> "));
     }
     if !said.answer.is_empty() {
-        text += &format!("\n{}\n", said.answer.trim());
+        let _ = write!(text, "\n{}\n", said.answer.trim());
     }
     for call in &said.calls {
-        text += &format!("\nCalls `{}`.\n", call.name);
+        let _ = write!(text, "\nCalls `{}`.\n", call.name);
     }
     text
 }

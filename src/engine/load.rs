@@ -67,6 +67,7 @@ pub(super) fn load(
 
     let facts = ModelFacts {
         name: folder_name(checkpoint.dir()),
+        digest: checkpoint.headers_digest(),
         layers: config.layers(),
         experts: config.moe.experts,
         top_k: config.moe.top_k,

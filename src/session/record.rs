@@ -112,6 +112,20 @@ pub enum Record {
     Title(String),
 }
 
+impl Record {
+    /// The same, at this time (in seconds since 1970) where it has one.
+    #[must_use]
+    pub fn at(self, now: u64) -> Self {
+        match self {
+            Self::Header(header) => Self::Header(Header { created: now, ..header }),
+            Self::Turn(start) => Self::Turn(TurnStart { at: now, ..start }),
+            Self::End(end) => Self::End(End { at: now, ..end }),
+            Self::Resumed(_) => Self::Resumed(now),
+            timeless => timeless,
+        }
+    }
+}
+
 const CHANNELS: [Channel; 4] = [Channel::Thinking, Channel::Answer, Channel::Tools, Channel::Between];
 
 impl Record {
