@@ -4,6 +4,8 @@
 
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "cli/disk_full.rs"]
+mod disk_full;
 #[path = "support/nano.rs"]
 mod nano;
 #[path = "cli/refusals.rs"]
