@@ -6,6 +6,7 @@
 
 mod error;
 mod message;
+mod plan;
 mod telemetry;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 pub use error::{ExitCode, UserError};
 pub use message::{Arguments, Conversation, Message, ResponseFormat, Thinking, ToolCall, ToolChoice};
+pub use plan::{KnownRates, Measured, PlanFacts, UsedRate};
 pub use telemetry::{ExpertCounts, Phase, Rates, Sample, Telemetry};
 
 use crate::units::Bytes;
@@ -83,6 +85,8 @@ pub struct Settings {
     pub context: Option<usize>,
     /// How shards are read, as typed; `None` leaves it to a probe.
     pub reader: Option<String>,
+    /// What is known of the machine's speed, for the estimates of the plan.
+    pub rates: KnownRates,
 }
 
 /// One turn, from a prompt to its last token.
@@ -258,6 +262,53 @@ pub struct Outcome {
     pub expert_bytes: u64,
     /// What the experts' cache did during the turn.
     pub experts: ExpertCounts,
+    /// What each pass of `decode_s` read and waited for.
+    pub tokens: Vec<TokenCost>,
+    /// What the turn waited for.
+    pub waits: Waits,
+}
+
+impl Outcome {
+    /// Of a turn in which nothing happened.
+    pub const fn new(finish: Finish) -> Self {
+        Self {
+            finish,
+            error: None,
+            ids: Vec::new(),
+            seed: 0,
+            prefill_s: 0.0,
+            decode_s: Vec::new(),
+            first_token_s: None,
+            trunk_bytes: 0,
+            expert_bytes: 0,
+            experts: ExpertCounts { requests: 0, resident: 0, reads: 0, bytes: 0 },
+            tokens: Vec::new(),
+            waits: Waits { late: 0, in_time: 0, waited_s: 0.0 },
+        }
+    }
+}
+
+/// What one decoded token took of the disk. Pieces that were read ahead count for the token that was computed while they
+/// came.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TokenCost {
+    /// Bytes of the trunk.
+    pub trunk: u64,
+    /// Bytes of experts.
+    pub experts: u64,
+    /// Seconds in which nothing could be computed.
+    pub waited_s: f64,
+}
+
+/// How well reading kept up with computing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// Tiles and experts that were waited for.
+    pub late: u64,
+    /// Tiles read ahead that were there in time.
+    pub in_time: u64,
+    /// Seconds of the waits.
+    pub waited_s: f64,
 }
 
 /// What a loaded model is, for those who show it.
@@ -285,6 +336,8 @@ pub struct ModelFacts {
     pub resident: Bytes,
     /// Bytes of the trunk that every token reads from the disk.
     pub streamed: Bytes,
+    /// How memory is divided.
+    pub plan: PlanFacts,
     /// How shards are read.
     pub reader: &'static str,
     /// Whether what is read is checked against a manifest.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A number of bytes. Prints in binary units (`2.3 GiB`), parses `24GiB`, `24G`, `8GB`, `512 MiB`, `4096`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,6 +91,24 @@ impl Rate {
     }
 }
 
+impl Rate {
+    /// Seconds that `bytes` take at this rate; nothing where it is zero.
+    pub fn seconds(self, bytes: Bytes) -> Option<f64> {
+        (self.0 > 0.0).then(|| bytes.0 as f64 / self.0)
+    }
+
+    /// Whole bytes in a second.
+    pub fn whole(self) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast that saturates: no rate is negative or near the largest number"
+        )]
+        let whole = self.0.round() as u64;
+        whole
+    }
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = scaled(self.0, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
@@ -137,6 +156,42 @@ impl fmt::Display for Seconds {
             format!("{} h {:02} min", whole / 3600, whole % 3600 / 60)
         };
         f.pad(&text)
+    }
+}
+
+/// A day, held as seconds since 1970 began (UTC). Prints as `2026-11-30`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day(pub u64);
+
+impl Day {
+    /// Today, as the machine's clock says.
+    pub fn today() -> Self {
+        Self(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const CYCLE: u64 = 146_097;
+        let leap =
+            |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        // The calendar repeats after 400 years.
+        let days = self.0 / 86_400;
+        let (mut year, mut day) = (1970 + days / CYCLE * 400, days % CYCLE);
+        while day >= 365 + u64::from(leap(year)) {
+            day -= 365 + u64::from(leap(year));
+            year += 1;
+        }
+        let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+        let mut month = 1;
+        for length in lengths {
+            if day < length {
+                break;
+            }
+            day -= length;
+            month += 1;
+        }
+        f.pad(&format!("{year:04}-{month:02}-{:02}", day + 1))
     }
 }
 
@@ -209,6 +264,16 @@ mod tests {
         assert_eq!(Percent::of(0, 0).to_string(), "–");
         assert_eq!(Seconds(0.4217).to_string(), "0.42 s");
         assert_eq!(Seconds(185.2).to_string(), "3 min 05 s");
+        for (seconds, day) in [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_796_083_199, "2026-11-30"),
+            (1_796_083_200, "2026-12-01"),
+            (4_102_444_800, "2100-01-01"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(Day(seconds).to_string(), day);
+        }
         assert_eq!(Seconds(7801.0).to_string(), "2 h 10 min");
     }
 }

@@ -2,12 +2,18 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
 
+#[path = "cli/bench.rs"]
+mod bench;
+#[path = "cli/container.rs"]
+mod container;
 #[path = "cli/contract.rs"]
 mod contract;
 #[path = "cli/disk_full.rs"]
 mod disk_full;
 #[path = "support/nano.rs"]
 mod nano;
+#[path = "cli/plan.rs"]
+mod plan;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/sessions.rs"]
@@ -16,3 +22,5 @@ mod sessions;
 mod stopping;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/verify.rs"]
+mod verify;

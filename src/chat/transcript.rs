@@ -38,6 +38,12 @@ impl Turn {
         self.thinking.is_empty() && self.answer.is_empty() && self.tool_calls.is_empty()
     }
 
+    /// Whether the model never took part: it failed before a word came. Nothing of it is part of the conversation.
+    pub fn is_lost(&self) -> bool {
+        let failed = self.outcome.as_ref().is_some_and(|outcome| outcome.finish == Finish::Error);
+        failed && self.is_silent()
+    }
+
     /// Whether it ended before an answer began: a limit, a stop or a failure cut it while it was thinking.
     pub fn is_thinking_unfinished(&self) -> bool {
         let cut = self.outcome.as_ref().is_some_and(|outcome| outcome.finish != Finish::Stop);
@@ -82,15 +88,17 @@ impl Transcript {
 
     /// The conversation as the model is to read it next.
     ///
-    /// It holds what the screen shows, no more and no less. A turn that was stopped or failed keeps what it said. Of
-    /// one that said nothing only the user's message stays: an empty answer would teach the model to be silent, while
-    /// two messages of the user in a row are legal in the format, and he has seen his own words on the screen.
+    /// It holds what the screen shows, but for turns that are [lost](Turn::is_lost): a prompt that was refused, for its
+    /// length for example, would be refused again with every message after it, and whoever sends a question again would
+    /// have asked it twice. A turn that was stopped or failed later keeps what it said. Of one that was stopped before
+    /// it said anything only the user's message stays: an empty answer would teach the model to be silent, while two
+    /// messages of the user in a row are legal in the format, and he has seen his own words on the screen.
     pub fn conversation(&self, thinking: Thinking) -> Conversation {
         let mut messages = Vec::with_capacity(2 * self.turns.len() + 1);
         if let Some(system) = &self.system {
             messages.push(Message::System { name: None, content: vec![system.clone()], tools: None });
         }
-        for turn in &self.turns {
+        for turn in self.turns.iter().filter(|turn| !turn.is_lost()) {
             messages.push(Message::user(turn.user.clone()));
             if !turn.is_silent() {
                 messages.push(Message::Assistant {
@@ -112,21 +120,9 @@ impl Transcript {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::ExpertCounts;
 
     fn outcome(finish: Finish) -> Outcome {
-        Outcome {
-            finish,
-            error: None,
-            ids: Vec::new(),
-            seed: 1,
-            prefill_s: 0.0,
-            decode_s: Vec::new(),
-            first_token_s: None,
-            trunk_bytes: 0,
-            expert_bytes: 0,
-            experts: ExpertCounts::default(),
-        }
+        Outcome { seed: 1, ..Outcome::new(finish) }
     }
 
     #[test]
@@ -161,15 +157,22 @@ mod tests {
     }
 
     #[test]
-    fn cut_turns_keep_what_they_said_and_silent_ones_their_question() {
+    fn cut_turns_keep_what_they_said_stopped_ones_their_question_and_lost_ones_nothing() {
         let mut transcript = Transcript { system: Some("Be brief.".to_owned()), ..Transcript::default() };
         transcript.begin(TurnId(1), "first".to_owned());
         transcript.push(TurnId(1), Part::Thinking("Let me".to_owned()));
         transcript.finish(TurnId(1), outcome(Finish::Cancelled));
         assert!(transcript.turns()[0].is_thinking_unfinished());
         transcript.begin(TurnId(2), "second".to_owned());
-        transcript.finish(TurnId(2), outcome(Finish::Error));
-        transcript.begin(TurnId(3), "third".to_owned());
+        transcript.finish(TurnId(2), outcome(Finish::Cancelled));
+        transcript.begin(TurnId(3), "refused".to_owned());
+        transcript.finish(TurnId(3), outcome(Finish::Error));
+        transcript.begin(TurnId(4), "broken".to_owned());
+        transcript.push(TurnId(4), Part::Answer("Half".to_owned()));
+        transcript.finish(TurnId(4), outcome(Finish::Error));
+        let lost: Vec<bool> = transcript.turns().iter().map(Turn::is_lost).collect();
+        assert_eq!(lost, [false, false, true, false]);
+        transcript.begin(TurnId(5), "third".to_owned());
         let said: Vec<String> = transcript
             .conversation(Thinking::Low)
             .messages
@@ -183,6 +186,17 @@ mod tests {
                 Message::Tool { .. } => "tool".to_owned(),
             })
             .collect();
-        assert_eq!(said, ["system Be brief.", "user first", "model Let me|", "user second", "user third"]);
+        assert_eq!(
+            said,
+            [
+                "system Be brief.",
+                "user first",
+                "model Let me|",
+                "user second",
+                "user broken",
+                "model |Half",
+                "user third"
+            ]
+        );
     }
 }

@@ -144,6 +144,9 @@ impl Error {
             Self::File(error) if error.is_not_found() => {
                 "Check that the folder is the model's folder and that its download is complete."
             }
+            Self::File(error) if error.is_in_no_folder() => {
+                "Name the model's folder, in which config.json and the shards lie, and not a file."
+            }
             Self::File(file::Error::Short { .. }) => {
                 "The file was cut short, perhaps while the program was running: download it again."
             }

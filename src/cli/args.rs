@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::config::Key;
+use crate::units::Bytes;
 
 /// Over the flags that every verb takes.
 const SETTINGS: &str = "Settings";
@@ -19,7 +20,8 @@ Examples:
   dormouse run --prompt 'Hello!'        one answer on standard output
 
 Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
-DORMOUSE_THREADS, DORMOUSE_THINK. A flag beats the environment, and that beats the file.
+DORMOUSE_PRESET, DORMOUSE_CONTEXT, DORMOUSE_READER, DORMOUSE_THREADS, DORMOUSE_THINK. A flag beats the environment,
+and that beats the file.
 DORMOUSE_HOME holds everything that the program keeps, in place of the system's folders.";
 
 const RUN_EXAMPLES: &str = "\
@@ -33,6 +35,12 @@ Examples:
 
 Exit codes: 0 done, 2 usage or settings, 3 the model's files, 4 memory, disk or threads,
 5 the numbers cannot be trusted, 130 stopped by the user.";
+
+const VERIFY_HELP: &str = "\
+Without --seal nothing is written. A sealed model's folder holds dormouse.manifest; delete it to run unchecked.
+
+Exit codes: 0 all is well, 1 pieces have changed or cannot be read, 2 usage or settings, 3 the files are missing or not
+understood, 130 stopped by the user.";
 
 /// Chat in the terminal with Kimi K3, streamed from disk on one ordinary machine.
 #[derive(Debug, Parser)]
@@ -56,6 +64,16 @@ pub(super) struct Common {
     /// Memory that the engine may use, like 24GiB or 8GB; changes the speed and never the answer
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "SIZE", allow_hyphen_values = true)]
     memory: Option<OsString>,
+    /// The same by a name: ultra (3 GB), laptop (8 GB), desktop (32 GB), workstation (96 GB), server (128 GB),
+    /// max (224 GB) or auto, what is free with room left for others [default: auto]
+    #[arg(long, global = true, value_name = "NAME")]
+    preset: Option<OsString>,
+    /// Positions that a conversation may have; without it, as many as an eighth of the memory holds, up to 32768
+    #[arg(long, global = true, value_name = "N", allow_hyphen_values = true)]
+    context: Option<OsString>,
+    /// How shards are read: auto, direct, buffered or mmap; changes the speed and never the answer [default: auto]
+    #[arg(long, global = true, value_name = "WAY")]
+    reader: Option<OsString>,
     /// Threads that compute; without it, one for each physical core
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "N", allow_hyphen_values = true)]
     threads: Option<OsString>,
@@ -77,6 +95,9 @@ impl Common {
             let typed = match key {
                 Key::Model => &self.model,
                 Key::Memory => &self.memory,
+                Key::Preset => &self.preset,
+                Key::Context => &self.context,
+                Key::Reader => &self.reader,
                 Key::Threads => &self.threads,
                 Key::Thinking => &self.think,
                 Key::Temperature => &self.temperature,
@@ -103,6 +124,13 @@ pub(super) enum Verb {
         #[command(subcommand)]
         action: Sessions,
     },
+    /// Show how memory would be divided and what a token would cost, without loading anything
+    Plan(Plan),
+    /// Check a checkpoint's files, all of their content too where it was sealed
+    Verify(Verify),
+    /// Measure this machine
+    #[command(subcommand)]
+    Bench(Bench),
 }
 
 /// What can be done with sessions.
@@ -143,6 +171,66 @@ pub(super) enum ExportFormat {
     Markdown,
     Openai,
     Ids,
+}
+
+/// What memory would be used for.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct Plan {
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A look at all files.
+#[derive(Debug, Default, ClapArgs)]
+#[command(after_help = VERIFY_HELP)]
+pub(super) struct Verify {
+    /// Read everything and write down its checksums, so that every later read can be held against them
+    #[arg(long)]
+    pub(super) seal: bool,
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+pub(super) enum Bench {
+    /// How fast a disk reads, past the page cache: pieces of several sizes, several at once
+    Disk(BenchDisk),
+    /// How fast the model decodes, what it reads for a token, and how long it waits for that
+    Decode(BenchDecode),
+}
+
+/// A sweep over one disk.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct BenchDisk {
+    /// Read a file of random bytes that is written into this folder and deleted again, in place of a model's shards
+    #[arg(long, value_name = "DIR")]
+    pub(super) target: Option<PathBuf>,
+    /// Size of that file
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", requires = "target")]
+    pub(super) size: Bytes,
+    /// About how many seconds it all may take
+    #[arg(long, value_name = "N", default_value = "20", value_parser = seconds)]
+    pub(super) seconds: f64,
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Some tokens, with a watch.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct BenchDecode {
+    /// Tokens to decode, after a prompt that is always the same
+    #[arg(long, value_name = "N", default_value = "16", value_parser = some_tokens)]
+    pub(super) tokens: usize,
+    /// Measure the disk afterwards, and hold the time against what it gives at best
+    #[arg(long)]
+    pub(super) disk: bool,
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// One turn for a script.
@@ -191,6 +279,22 @@ pub(super) struct Run {
     /// Write the logits of each step to a file, as little-endian f32
     #[arg(long, value_name = "FILE")]
     pub(super) logits: Option<PathBuf>,
+}
+
+fn some_tokens(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one token must be decoded".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (1.0..=3600.0).contains(&seconds) => Ok(seconds),
+        Ok(_) => Err("it must lie between 1 and 3600".to_owned()),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 fn chunk(text: &str) -> Result<usize, String> {

@@ -4,10 +4,9 @@ use super::args::Common;
 use super::settings::Resolved;
 use super::words::Words;
 use super::{Done, kept, no_resource, settings};
-use crate::chat::Transcript;
 use crate::engine::sampler;
-use crate::protocol::{ExitCode, ExpertCounts, Finish, Outcome, TurnId, UserError};
-use crate::session::{Folder, Opened, Session, Turn};
+use crate::protocol::{ExitCode, UserError};
+use crate::session::{Folder, Opened};
 use crate::tui::{self, Exit, Keeper, Options};
 use crate::{engine, setup};
 
@@ -57,7 +56,7 @@ pub(super) fn chat(common: &Common, which: Which<'_>) -> Result<Done, UserError>
         if session.header.model != words.digest {
             return Err(kept::other_model(&id, &session, &full));
         }
-        options.transcript = transcript(&words, &session, &id);
+        options.transcript = words.transcript(&session, session.turns.len(), &id);
         options.notice = damage.map(|damage| format!("Session {id}: {damage}; they are in {id}.lost now."));
         options.session = Some(id.clone());
         keeper = keeper.going_on(id, journal);
@@ -93,37 +92,4 @@ fn open(
     }
     let opened = folder.open(&id)?;
     Ok(Some((id, opened)))
-}
-
-/// All turns of a session as the screen shows them, each with its end.
-fn transcript(words: &Words, session: &Session, id: &str) -> Transcript {
-    let mut transcript = words.transcript(session, session.turns.len());
-    for (number, turn) in (1..).map(TurnId).zip(&session.turns) {
-        transcript.finish(number, outcome(turn, id));
-    }
-    transcript
-}
-
-fn outcome(turn: &Turn, id: &str) -> Outcome {
-    let cut = || {
-        UserError::new(ExitCode::Invalid, "The turn was cut", "the program ended before it did")
-            .with_hint(format!("`dormouse run --session {id} --continue` finishes it."))
-    };
-    let failed = |error: &str| UserError::new(ExitCode::Invalid, error, "");
-    let (finish, error) = match &turn.end {
-        None => (Finish::Error, Some(cut())),
-        Some(end) => (end.finish, (!end.error.is_empty()).then(|| failed(&end.error))),
-    };
-    Outcome {
-        finish,
-        error,
-        ids: turn.ids.clone(),
-        seed: turn.start.seed,
-        prefill_s: 0.0,
-        decode_s: Vec::new(),
-        first_token_s: None,
-        trunk_bytes: 0,
-        expert_bytes: 0,
-        experts: ExpertCounts::default(),
-    }
 }

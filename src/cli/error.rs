@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::output::clean;
 use crate::protocol::{ExitCode, UserError};
+use crate::setup::seal;
 use crate::{config, session, setup};
 
 /// Prints a failure to standard error. File names and stored text in it may hold control codes; they stay out.
@@ -12,19 +13,46 @@ pub(super) fn print(error: &UserError) {
     let _ = writeln!(std::io::stderr(), "error: {}", clean(&error.to_string()));
 }
 
+/// Prints what is worth knowing and no failure, also to standard error.
+pub(super) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "note: {}", clean(text));
+}
+
 impl From<config::Error> for UserError {
     fn from(error: config::Error) -> Self {
         let hint = match &error {
             config::Error::NoHome => {
                 "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned()
             }
-            config::Error::Unreadable(_) | config::Error::File { .. } => {
+            config::Error::Unreadable(_) => {
+                "Nobody needs a config file: make it readable or remove it, or set DORMOUSE_HOME to another folder."
+                    .to_owned()
+            }
+            config::Error::File { .. } => {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
                 format!("The keys of the config file are {}.", known.join(", "))
             }
-            config::Error::Value { .. } => String::new(),
+            config::Error::Both(_) | config::Error::Value { .. } => String::new(),
         };
         Self::new(ExitCode::Usage, "Bad settings", error.to_string()).with_hint(hint)
+    }
+}
+
+impl From<seal::Error> for UserError {
+    fn from(error: seal::Error) -> Self {
+        let detail = error.to_string();
+        match error {
+            seal::Error::Checkpoint(error) => error.into(),
+            seal::Error::Changed => {
+                Self::new(ExitCode::ModelFiles, "The model's files cannot be sealed", detail)
+                    .with_hint("Wait until nothing writes to them any more, and seal them then.")
+            }
+            seal::Error::System(_) => {
+                Self::new(ExitCode::Resources, "The model's files cannot be read", detail)
+                    .with_hint("Close other programs, and try again.")
+            }
+            seal::Error::Stopped => Self::new(ExitCode::Stopped, "Reading was stopped", ""),
+        }
     }
 }
 

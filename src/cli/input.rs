@@ -1,12 +1,12 @@
 //! What a headless run reads as its prompt.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, stdin};
 use std::path::Path;
 
 use super::args::Run;
 use crate::chat;
 use crate::protocol::{Conversation, ExitCode, Message, Prompt, Thinking, UserError};
-use crate::sys::file;
 use crate::units::Bytes;
 
 /// Far above what any context holds.
@@ -14,33 +14,40 @@ const LIMIT: u64 = 64 << 20;
 
 /// The prompt that was asked for. Files are read here, before anything is loaded.
 pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError> {
-    let of_text = |text: String| {
-        if run.raw { Prompt::Raw(text) } else { conversation(vec![Message::user(text)], thinking) }
-    };
     if let Some(list) = &run.ids {
         return ids(list).map(Prompt::Ids);
     }
     if let Some(path) = &run.messages {
-        let messages = chat::messages_from_openai(&read(path)?).map_err(|error| {
-            UserError::new(
-                ExitCode::Usage,
-                "The messages cannot be read",
-                format!("{}: {error}", path.display()),
-            )
-        })?;
+        let unreadable = |problem: &dyn std::fmt::Display| {
+            let detail = format!("{}: {problem}", path.display());
+            UserError::new(ExitCode::Usage, "The messages cannot be read", detail)
+        };
+        let messages = chat::messages_from_openai(&read(path)?).map_err(|error| unreadable(&error))?;
+        if messages.is_empty() {
+            return Err(unreadable(&"the list has no message"));
+        }
         return Ok(conversation(messages, thinking));
     }
-    Ok(of_text(message(run)?))
+    let text = message(run)?;
+    Ok(if run.raw { Prompt::Raw(text) } else { conversation(vec![Message::user(text)], thinking) })
 }
 
 /// The message of the user, typed or from a file.
 pub(super) fn message(run: &Run) -> Result<String, UserError> {
-    let Some(path) = &run.prompt_file else { return Ok(run.prompt.clone().unwrap_or_default()) };
-    String::from_utf8(read(path)?).map_err(|error| {
-        let place = error.utf8_error().valid_up_to();
-        let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
-        UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
-    })
+    let text = match &run.prompt_file {
+        None => run.prompt.clone().unwrap_or_default(),
+        Some(path) => String::from_utf8(read(path)?).map_err(|error| {
+            let place = error.utf8_error().valid_up_to();
+            let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
+            UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
+        })?,
+    };
+    if text.trim().is_empty() {
+        let detail = "the text has nothing in it but white space".to_owned();
+        return Err(UserError::new(ExitCode::Usage, "The prompt is empty", detail)
+            .with_hint("Ask something, like --prompt 'Tell me a joke.'"));
+    }
+    Ok(text)
 }
 
 fn conversation(messages: Vec<Message>, thinking: Thinking) -> Prompt {
@@ -49,14 +56,23 @@ fn conversation(messages: Vec<Message>, thinking: Thinking) -> Prompt {
 
 fn read(path: &Path) -> Result<Vec<u8>, UserError> {
     let unreadable = |detail: String| UserError::new(ExitCode::Usage, "The prompt cannot be read", detail);
-    if path != Path::new("-") {
-        return file::read_small(path, LIMIT).map_err(|error| unreadable(error.to_string()));
-    }
+    // Pipes are as good as files here, `--prompt-file <(git diff)` for example, so the length is not known beforehand.
+    let (name, source): (_, Box<dyn Read>) = if path == Path::new("-") {
+        ("standard input".to_owned(), Box::new(stdin().lock()))
+    } else {
+        let file = File::open(path);
+        let name = path.display().to_string();
+        (name.clone(), Box::new(file.map_err(|error| unreadable(format!("cannot open {name}: {error}")))?))
+    };
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(LIMIT + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(format!("standard input: {error}")))?;
+    let read = source.take(LIMIT + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(format!("cannot read {name}: {error}")))?;
     if bytes.len() as u64 > LIMIT {
-        return Err(unreadable(format!("standard input is longer than {}", Bytes(LIMIT))));
+        return Err(unreadable(format!("{name} is longer than {}", Bytes(LIMIT))));
+    }
+    // Some editors begin a file with a mark of its encoding, which is no part of the text.
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(..3);
     }
     Ok(bytes)
 }
@@ -97,6 +113,31 @@ mod tests {
         assert_eq!(conversation.messages, [Message::user("Hi")]);
         assert_eq!(conversation.thinking, Thinking::High);
         assert_eq!(prompt(&Run { raw: true, ..run }, Thinking::Low), Ok(Prompt::Raw("Hi".to_owned())));
+    }
+
+    #[test]
+    fn a_prompt_says_something() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("list.json");
+        std::fs::write(&path, "[]").unwrap();
+        let blank = Run { prompt: Some(" \n".to_owned()), ..Run::default() };
+        for run in [
+            Run { raw: true, prompt: blank.prompt.clone(), ..Run::default() },
+            blank,
+            Run { messages: Some(path), ..Run::default() },
+        ] {
+            assert_eq!(prompt(&run, Thinking::Low).unwrap_err().code, ExitCode::Usage, "{run:?}");
+        }
+    }
+
+    #[test]
+    fn the_mark_of_an_encoding_is_no_part_of_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("list.json");
+        std::fs::write(&path, "\u{feff}[{\"role\": \"user\", \"content\": \"Hi\"}]").unwrap();
+        let run = Run { messages: Some(path), ..Run::default() };
+        let Ok(Prompt::Chat(conversation)) = prompt(&run, Thinking::Low) else { panic!("not a chat") };
+        assert_eq!(conversation.messages, [Message::user("Hi")]);
     }
 
     #[test]

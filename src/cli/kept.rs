@@ -91,7 +91,7 @@ impl KeptTurn {
             Plan::New { user, thinking, .. } => (user, *thinking),
             Plan::GoOn { start, .. } => (&start.user, start.thinking),
         };
-        let mut transcript = words.transcript(&session, before);
+        let mut transcript = words.transcript(&session, before, id);
         transcript.begin(TurnId(0), user.clone());
         let prompt = Prompt::Chat(transcript.conversation(thinking));
         Ok((Self { journal, plan, begun: false }, prompt, generated))

@@ -9,19 +9,27 @@
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
 //! | `kept`, `words` | a run's turn in a session, and the text of its ids |
 //! | `sessions` | the conversations that were written down: listed, shown, exported, deleted |
+//! | `plan` | how memory would be divided |
+//! | `verify` | checking a checkpoint, and sealing it |
+//! | `bench` | measuring the disk, and decoding |
+//! | `json` | objects for scripts |
 //! | `error` | how a failure is printed |
 
 mod args;
+mod bench;
 mod chat;
 mod error;
 mod input;
+mod json;
 mod kept;
 mod output;
+mod plan;
 mod progress;
 mod report;
 mod run;
 mod sessions;
 mod settings;
+mod verify;
 mod words;
 
 use std::ffi::OsString;
@@ -30,7 +38,7 @@ use std::io;
 use clap::Parser;
 
 use crate::protocol::{ExitCode, UserError};
-use args::{Args, Verb};
+use args::{Args, Bench, Verb};
 use chat::Which;
 
 /// How a verb ended, if it did not fail.
@@ -79,6 +87,10 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id)),
         Some(Verb::Run(run)) => run::run(&args.common, run),
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
+        Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),
+        Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),
+        Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),
+        Some(Verb::Bench(Bench::Decode(decode))) => bench::decode::decode(&args.common, decode),
     }
 }
 

@@ -1,8 +1,13 @@
 //! What a headless run writes: text without control codes, and logits.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::json;
+use crate::protocol::{ExitCode, UserError};
 
 /// Whether a character may reach a terminal or a file that someone will print.
 fn is_clean(character: char) -> bool {
@@ -12,6 +17,26 @@ fn is_clean(character: char) -> bool {
 /// `text` without control codes, old (C0) and new (C1), except line feeds and tabs.
 pub(super) fn clean(text: &str) -> String {
     text.chars().filter(|character| is_clean(*character)).collect()
+}
+
+/// Writes `text` to standard output, cleaned. If nobody reads it, so be it.
+pub(super) fn print(text: &str) -> Result<(), UserError> {
+    let mut out = stdout().lock();
+    unless_nobody_reads(out.write_all(clean(text).as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Writes an object as a line of JSON to standard output. If nobody reads it, so be it.
+pub(super) fn print_json(object: &impl Serialize) -> Result<(), UserError> {
+    unless_nobody_reads(json::write(object, stdout().lock()))
+}
+
+fn unless_nobody_reads(written: io::Result<()>) -> Result<(), UserError> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(UserError::new(ExitCode::Resources, "Cannot write the result", error.to_string()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An answer that is written as it comes, and ends with exactly one line feed.
@@ -57,19 +82,27 @@ impl<W: Write> Stream<W> {
 
 /// A file of logits: little-endian f32, one row after another.
 #[derive(Debug)]
-pub(super) struct LogitsFile(BufWriter<File>);
+pub(super) struct LogitsFile {
+    out: BufWriter<File>,
+    path: PathBuf,
+}
 
 impl LogitsFile {
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self(BufWriter::new(File::create(path)?)))
+        Ok(Self { out: BufWriter::new(File::create(path)?), path: path.to_owned() })
+    }
+
+    /// How a failure speaks of it.
+    pub(super) fn name(&self) -> String {
+        format!("the logits to {}", self.path.display())
     }
 
     /// Writes one row through to the file.
     pub(super) fn push(&mut self, row: &[f32]) -> io::Result<()> {
         for value in row {
-            self.0.write_all(&value.to_le_bytes())?;
+            self.out.write_all(&value.to_le_bytes())?;
         }
-        self.0.flush()
+        self.out.flush()
     }
 }
 

@@ -20,12 +20,24 @@ impl Progress {
         Self { enabled: stderr().is_terminal(), drawn: None }
     }
 
-    /// Draws the line anew, if it is time to.
+    /// Draws the engine's numbers anew, if it is time to.
     pub(super) fn tick(&mut self, telemetry: &Telemetry) {
+        self.draw(|| line(telemetry));
+    }
+
+    /// Draws a line anew, if it is time to.
+    pub(super) fn draw(&mut self, line: impl FnOnce() -> String) {
         if self.enabled && self.drawn.is_none_or(|drawn| drawn.elapsed() >= EVERY) {
             self.drawn = Some(Instant::now());
             // A terminal that went away needs no progress.
-            let _ = write!(stderr(), "\r\x1b[K{}", line(telemetry));
+            let _ = write!(stderr(), "\r\x1b[K{}", line());
+        }
+    }
+
+    /// Writes a line that stays, for whoever watches.
+    pub(super) fn note(&mut self, text: &str) {
+        if self.enabled {
+            let _ = writeln!(stderr(), "\r\x1b[K{text}");
         }
     }
 

@@ -1,12 +1,10 @@
 //! The one object that `run --json` prints.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::ser::{CompactFormatter, Formatter};
 
-use crate::protocol::{Arguments, Finish, Outcome, ToolCall, UserError};
+use super::plan;
+use crate::protocol::{Arguments, Finish, ModelFacts, Outcome, TokenCost, ToolCall, UserError};
 
 /// What scripts read. Fields that a failed run never reached are empty or zero.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -22,7 +20,14 @@ pub(super) struct Report {
     pub(super) finish: &'static str,
     pub(super) timings: Timings,
     pub(super) bytes: Read,
+    pub(super) waits: Waits,
     pub(super) experts: Experts,
+    /// How memory was divided: what `dormouse plan --json` prints.
+    pub(super) plan: Option<plan::Object>,
+    /// How shards were read.
+    pub(super) reader: Option<&'static str>,
+    /// Whether what was read was held against a manifest.
+    pub(super) checked: bool,
     pub(super) memory: Memory,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Failure>,
@@ -31,15 +36,34 @@ pub(super) struct Report {
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "scripts read the unit in the name")]
 pub(super) struct Timings {
-    pub(super) load_s: f64,
+    load_s: f64,
     prefill_s: f64,
     decode_s: Vec<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// Bytes from the disk.
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Read {
     trunk: u64,
     experts: u64,
+    /// For each entry of `timings.decode_s`.
+    per_token: Vec<TokenRead>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct TokenRead {
+    trunk: u64,
+    experts: u64,
+}
+
+/// Tiles and experts that were there when they were needed, or not.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Waits {
+    late: u64,
+    in_time: u64,
+    waited_s: f64,
+    /// For each entry of `timings.decode_s`.
+    per_token_s: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -81,7 +105,21 @@ impl From<ToolCall> for Call {
     }
 }
 
+impl From<&UserError> for Failure {
+    fn from(error: &UserError) -> Self {
+        Self { title: error.title.clone(), detail: error.detail.clone(), hint: error.hint.clone() }
+    }
+}
+
 impl Report {
+    /// Takes over what was loaded.
+    pub(super) fn loaded(&mut self, facts: &ModelFacts) {
+        self.timings.load_s = facts.load_s;
+        self.plan = Some(plan::Object::from(&facts.plan));
+        self.reader = Some(facts.reader);
+        self.checked = facts.checked;
+    }
+
     /// Takes over how the turn ended.
     pub(super) fn finished(&mut self, outcome: Outcome) {
         self.finish = outcome.finish.as_str();
@@ -89,7 +127,22 @@ impl Report {
         self.seed = Some(outcome.seed);
         self.timings.prefill_s = outcome.prefill_s;
         self.timings.decode_s = outcome.decode_s;
-        self.bytes = Read { trunk: outcome.trunk_bytes, experts: outcome.expert_bytes };
+        let tokens = &outcome.tokens;
+        self.bytes = Read {
+            trunk: outcome.trunk_bytes,
+            experts: outcome.expert_bytes,
+            per_token: tokens
+                .iter()
+                .map(|&TokenCost { trunk, experts, .. }| TokenRead { trunk, experts })
+                .collect(),
+        };
+        let waits = outcome.waits;
+        self.waits = Waits {
+            late: waits.late,
+            in_time: waits.in_time,
+            waited_s: waits.waited_s,
+            per_token_s: tokens.iter().map(|token| token.waited_s).collect(),
+        };
         let counts = outcome.experts;
         self.experts = Experts { requests: counts.requests, resident: counts.resident, reads: counts.reads };
     }
@@ -97,57 +150,13 @@ impl Report {
     /// Takes over a failure.
     pub(super) fn failed(&mut self, error: &UserError) {
         self.finish = Finish::Error.as_str();
-        self.error = Some(Failure {
-            title: error.title.clone(),
-            detail: error.detail.clone(),
-            hint: error.hint.clone(),
-        });
-    }
-
-    /// Writes the object and a line feed.
-    pub(super) fn write(&self, mut out: impl Write) -> io::Result<()> {
-        let mut line = Vec::new();
-        self.serialize(&mut serde_json::Serializer::with_formatter(&mut line, Escaped))?;
-        line.push(b'\n');
-        out.write_all(&line)?;
-        out.flush()
-    }
-}
-
-/// JSON with all control codes escaped: the format only demands it of the old ones (C0), terminals obey the new ones
-/// (C1) as well.
-struct Escaped;
-
-impl Formatter for Escaped {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        let mut plain = CompactFormatter;
-        for piece in fragment.split_inclusive(char::is_control) {
-            match piece.chars().next_back().filter(|last| last.is_control()) {
-                Some(last) => {
-                    plain.write_string_fragment(writer, piece.strip_suffix(last).unwrap_or(piece))?;
-                    write!(writer, "\\u{:04x}", u32::from(last))?;
-                }
-                None => plain.write_string_fragment(writer, piece)?,
-            }
-        }
-        Ok(())
+        self.error = Some(error.into());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_codes_are_escaped_and_come_back() {
-        let text = "a\u{1b}b\u{9b}c\u{7f}é\nd";
-        let mut bytes = Vec::new();
-        Report { text: text.to_owned(), ..Report::default() }.write(&mut bytes).unwrap();
-        let line = String::from_utf8(bytes).unwrap();
-        assert!(line.strip_suffix('\n').is_some_and(|line| !line.contains(char::is_control)), "{line}");
-        let back: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(back["text"], text);
-    }
 
     #[test]
     fn arguments_of_tools_keep_their_form() {

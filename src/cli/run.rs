@@ -13,7 +13,7 @@ use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
 use super::settings::Resolved;
-use super::{Done, input, no_resource, settings};
+use super::{Done, error, input, json, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
@@ -24,6 +24,9 @@ use crate::sys::signals::StopSignal;
 
 /// How long a signal may wait to be seen.
 const POLL: Duration = Duration::from_millis(20);
+
+/// Said once where a person reads along.
+const UNCHECKED: &str = "note: reads are not checked; `dormouse verify --seal` writes the checksums that a run can hold them against";
 
 /// Why a run ended before its time.
 enum Halt {
@@ -59,7 +62,9 @@ pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
     };
     if args.json {
         run.report.memory.peak_rss = memory::process().peak;
-        match run.report.write(stdout().lock()).map_err(|error| cannot_write("the result", &error)) {
+        match json::write(&run.report, stdout().lock())
+            .map_err(|error| cannot_write("the result to standard output", &error))
+        {
             Ok(()) | Err(Halt::NobodyReads | Halt::Cancelled) => {}
             // The first failure is the one to tell.
             Err(Halt::Failed(error)) => return done.and(Err(error)),
@@ -117,8 +122,9 @@ impl Headless<'_> {
         };
         let stop =
             StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
+        let demo = resolved.model.is_none();
         if let Some(id) = &self.args.session
-            && resolved.model.is_none()
+            && demo
         {
             resolved.model = kept::model_of(&resolved.paths, id);
         }
@@ -127,7 +133,11 @@ impl Headless<'_> {
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
         send(&link, Command::Load(settings))?;
         let facts = self.wait_for_model(&link, &stop)?;
-        self.report.timings.load_s = facts.load_s;
+        self.report.loaded(&facts);
+        // The small model was held against its digests when it was laid out, moments ago.
+        if !facts.checked && !demo {
+            self.progress.note(UNCHECKED);
+        }
         if let Work { kept: Some(kept), sampling, max_tokens, .. } = &mut work {
             (*sampling, *max_tokens) = kept.begin(&facts);
         }
@@ -216,7 +226,7 @@ impl Headless<'_> {
                 }
                 Some(Event::Logits { values, .. }) => {
                     if let Some(file) = &mut logits {
-                        file.push(&values).map_err(|error| cannot_write("the logits", &error))?;
+                        file.push(&values).map_err(|error| cannot_write(file.name(), &error))?;
                     }
                 }
                 Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
@@ -226,15 +236,20 @@ impl Headless<'_> {
                 Some(Event::Delta { part: Part::Answer(text), .. }) => {
                     if !self.args.json {
                         self.progress.before_text();
-                        stream.push(&text).map_err(|error| cannot_write("the answer", &error))?;
+                        stream
+                            .push(&text)
+                            .map_err(|error| cannot_write("the answer to standard output", &error))?;
                     }
                     self.report.text += &text;
                 }
                 Some(Event::Finished { outcome, .. }) => {
                     self.progress.finish();
-                    stream.finish().map_err(|error| cannot_write("the answer", &error))?;
+                    stream.finish().map_err(|error| cannot_write("the answer to standard output", &error))?;
                     let (finish, error) = (outcome.finish, outcome.error.clone());
                     self.report.finished(*outcome);
+                    if finish == Finish::Length && !self.args.json {
+                        self.tell_of_silence();
+                    }
                     return match (finish, error) {
                         (Finish::Stop | Finish::Length, _) => Ok(finish),
                         (Finish::Cancelled, _) => Err(Halt::Cancelled),
@@ -245,6 +260,17 @@ impl Headless<'_> {
                 Some(Event::Failed(error)) => return Err(error.into()),
                 Some(Event::Loading { .. } | Event::Ready(_) | Event::Stopped) | None => {}
             }
+        }
+    }
+
+    /// Nothing on standard output and an exit code of 0 look like a fault, and the limit is the reason.
+    fn tell_of_silence(&self) {
+        let report = &self.report;
+        if report.text.is_empty() && report.tool_calls.is_empty() && !report.thinking.is_empty() {
+            error::note(
+                "there is no answer, since the limit of tokens was reached while the model was still thinking: \
+                 a larger --max-tokens gives it time, --think off does without.",
+            );
         }
     }
 
@@ -259,12 +285,12 @@ impl Headless<'_> {
     }
 }
 
-fn send(link: &EngineLink, command: Command) -> Result<(), UserError> {
+pub(super) fn send(link: &EngineLink, command: Command) -> Result<(), UserError> {
     // A command channel that is gone means the same as an event channel that is gone.
     link.commands.send(command).map_err(|_gone| engine_left())
 }
 
-fn engine_left() -> UserError {
+pub(super) fn engine_left() -> UserError {
     UserError::new(ExitCode::Invalid, "The engine left without a word", "its thread is gone")
 }
 

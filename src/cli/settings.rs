@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use super::args::Common;
-use crate::config::{Key, Layer, Paths, Settings as Written};
+use crate::config::{self, Key, Layer, Paths, Preset, Setting, Settings as Written};
 use crate::engine::sampler;
-use crate::protocol::{Sampling, Settings, Thinking, UserError};
-use crate::setup;
+use crate::protocol::{KnownRates, Measured, Sampling, Settings, Thinking, UserError};
+use crate::setup::{self, MeasuredRates, Measurement};
+use crate::store::ReaderKind;
 use crate::units::Bytes;
 
 /// Far above any machine; each thread costs a stack.
@@ -21,6 +22,10 @@ pub(super) struct Resolved {
     pub(super) model: Option<PathBuf>,
     /// Memory that the engine may use.
     pub(super) memory: Option<Bytes>,
+    /// Positions of the context.
+    pub(super) context: Option<usize>,
+    /// How shards are read.
+    pub(super) reader: Option<ReaderKind>,
     /// Threads that compute.
     pub(super) threads: Option<usize>,
     /// How much the model thinks.
@@ -43,8 +48,10 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
         seed: None,
     };
     Ok(Resolved {
-        model: written.get(Key::Model).map(crate::config::Setting::path),
-        memory: written.get(Key::Memory).map(|s| s.parse(str::parse::<Bytes>)).transpose()?,
+        model: written.get(Key::Model).map(folder).transpose()?,
+        memory: memory(&written)?,
+        context: written.get(Key::Context).map(|s| s.parse(positions)).transpose()?,
+        reader: written.get(Key::Reader).map(|s| s.parse(reader)).transpose()?.flatten(),
         threads: written.get(Key::Threads).map(|s| s.parse(threads)).transpose()?,
         thinking: thinking.transpose()?.unwrap_or_default(),
         sampling,
@@ -59,22 +66,64 @@ impl Resolved {
             Some(folder) => folder.clone(),
             None => setup::ensure(&self.paths)?,
         };
-        Ok(Settings { model, memory: self.memory, threads: self.threads, context: None, reader: None })
+        let measured = MeasuredRates::read(&self.paths);
+        let known = |measurement: Measurement| Measured {
+            bytes_per_s: measurement.rate().whole(),
+            day: measurement.day(),
+        };
+        let rates = KnownRates {
+            disk: measured.disk(&model, self.reader).map(known),
+            compute: measured.compute().map(known),
+        };
+        Ok(Settings {
+            model,
+            memory: self.memory,
+            threads: self.threads,
+            context: self.context,
+            reader: self.reader.map(|kind| kind.as_str().to_owned()),
+            rates,
+        })
     }
+}
+
+/// A size, or a preset's; nothing where it is left to the machine.
+fn memory(written: &Written) -> Result<Option<Bytes>, UserError> {
+    let Some(setting) = written.either([Key::Memory, Key::Preset])? else { return Ok(None) };
+    Ok(match setting.key {
+        Key::Preset => setting.parse(str::parse::<Preset>)?.memory(),
+        _ => Some(setting.parse(str::parse::<Bytes>)?),
+    })
+}
+
+/// A folder. An empty name would be the current one, which nobody means.
+fn folder(setting: &Setting) -> Result<PathBuf, config::Error> {
+    if setting.value.is_empty() { Err(setting.wrong("it names no folder")) } else { Ok(setting.path()) }
+}
+
+fn positions(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("a context needs at least one position".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_unread) => Err("it must be a whole number of positions".to_owned()),
+    }
+}
+
+/// A way to read; nothing for `auto`, which is what the program finds to work.
+fn reader(text: &str) -> Result<Option<ReaderKind>, String> {
+    if text == "auto" { Ok(None) } else { text.parse().map(Some) }
 }
 
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(count @ 1..=MOST_THREADS) => Ok(count),
-        Ok(_) => Err(format!("it must lie between 1 and {MOST_THREADS}")),
-        Err(error) => Err(error.to_string()),
+        _ => Err(format!("it must be a whole number from 1 to {MOST_THREADS}")),
     }
 }
 
 /// A parser of numbers that `check` accepts.
 fn number(check: fn(f32) -> Result<f32, sampler::Error>) -> impl Fn(&str) -> Result<f32, String> {
     move |text| {
-        let value = text.parse::<f32>().map_err(|error| error.to_string())?;
+        let value = text.parse::<f32>().ok().ok_or_else(|| "it must be a number, like 0.7".to_owned())?;
         check(value).map_err(|error| error.to_string())
     }
 }

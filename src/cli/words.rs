@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::chat::{Markers, Parser, Transcript};
 use crate::checkpoint::Checkpoint;
-use crate::protocol::{Finish, Part, TurnId, UserError};
+use crate::protocol::{ExitCode, Finish, Outcome, Part, TurnId, UserError};
 use crate::session::{Session, Turn};
 use crate::tokenizer::Tokenizer;
 
@@ -38,15 +38,29 @@ impl Words {
         parts
     }
 
-    /// The first `count` turns of a session.
-    pub(super) fn transcript(&self, session: &Session, count: usize) -> Transcript {
+    /// The first `count` turns of session `id`, each with its end.
+    pub(super) fn transcript(&self, session: &Session, count: usize, id: &str) -> Transcript {
         let mut transcript = Transcript::default();
-        for (id, turn) in (1..).map(TurnId).zip(session.turns.iter().take(count)) {
-            transcript.begin(id, turn.start.user.clone());
+        for (number, turn) in (1..).map(TurnId).zip(session.turns.iter().take(count)) {
+            transcript.begin(number, turn.start.user.clone());
             for part in self.parts(turn) {
-                transcript.push(id, part);
+                transcript.push(number, part);
             }
+            transcript.finish(number, outcome(turn, id));
         }
         transcript
     }
+}
+
+fn outcome(turn: &Turn, id: &str) -> Outcome {
+    let cut = || {
+        UserError::new(ExitCode::Invalid, "The turn was cut", "the program ended before it did")
+            .with_hint(format!("`dormouse run --session {id} --continue` finishes it."))
+    };
+    let failed = |error: &str| UserError::new(ExitCode::Invalid, error, "");
+    let (finish, error) = match &turn.end {
+        None => (Finish::Error, Some(cut())),
+        Some(end) => (end.finish, (!end.error.is_empty()).then(|| failed(&end.error))),
+    };
+    Outcome { error, ids: turn.ids.clone(), seed: turn.start.seed, ..Outcome::new(finish) }
 }

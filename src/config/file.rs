@@ -17,6 +17,9 @@ const LIMIT: u64 = 1 << 20;
 struct Written {
     model: Option<Spanned<Value>>,
     memory: Option<Spanned<Value>>,
+    preset: Option<Spanned<Value>>,
+    context: Option<Spanned<Value>>,
+    reader: Option<Spanned<Value>>,
     threads: Option<Spanned<Value>>,
     thinking: Option<Spanned<Value>>,
     temperature: Option<Spanned<Value>>,
@@ -28,6 +31,9 @@ impl Written {
         match key {
             Key::Model => self.model.take(),
             Key::Memory => self.memory.take(),
+            Key::Preset => self.preset.take(),
+            Key::Context => self.context.take(),
+            Key::Reader => self.reader.take(),
             Key::Threads => self.threads.take(),
             Key::Thinking => self.thinking.take(),
             Key::Temperature => self.temperature.take(),

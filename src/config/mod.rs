@@ -6,11 +6,13 @@
 
 mod file;
 mod paths;
+mod preset;
 mod resolve;
 
 use std::path::PathBuf;
 
 pub use paths::Paths;
+pub use preset::Preset;
 pub use resolve::{Key, Layer, Setting, Settings, Source};
 
 /// Settings could not be read, or a value is not what its key wants.
@@ -32,6 +34,9 @@ pub enum Error {
         /// What is wrong there.
         problem: String,
     },
+    /// Two settings in one place say the same thing in different words.
+    #[error("{} ({}) and {} ({}) say the same thing: use one of them", .0[0].key.name(), .0[0].source, .0[1].key.name(), .0[1].source)]
+    Both(Box<[Setting; 2]>),
     /// A value is not one that its key can have.
     #[error("{key} = \"{value}\" ({source_of}): {problem}", key = key.name(), value = value.escape_debug())]
     Value {

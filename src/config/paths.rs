@@ -12,22 +12,27 @@ pub struct Paths {
     pub data: PathBuf,
     /// Holds `config.toml`.
     pub config: PathBuf,
+    /// What the program has found out about this machine, and can find out again.
+    pub state: PathBuf,
 }
 
 impl Paths {
     /// `DORMOUSE_HOME` for everything where it is set, else what the system prescribes (on Linux `XDG_DATA_HOME`,
-    /// `XDG_CONFIG_HOME` and their defaults).
+    /// `XDG_CONFIG_HOME`, `XDG_STATE_HOME` and their defaults).
     pub fn of_user() -> Result<Self, Error> {
         if let Some(home) = std::env::var_os("DORMOUSE_HOME").filter(|home| !home.is_empty()) {
             return Ok(Self::under(&home));
         }
         let system = directories::ProjectDirs::from("", "", "dormouse").ok_or(Error::NoHome)?;
-        Ok(Self { data: system.data_dir().to_owned(), config: system.config_dir().to_owned() })
+        let data = system.data_dir().to_owned();
+        // Only Linux has a folder of its own for this.
+        let state = system.state_dir().map_or_else(|| data.clone(), Path::to_owned);
+        Ok(Self { data, config: system.config_dir().to_owned(), state })
     }
 
     fn under(home: &OsString) -> Self {
         let home = Path::new(home).to_owned();
-        Self { data: home.clone(), config: home }
+        Self { data: home.clone(), config: home.clone(), state: home }
     }
 
     /// The config file.
@@ -38,6 +43,11 @@ impl Paths {
     /// Folder of the conversations that were written down.
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
+    }
+
+    /// What the disks were measured at.
+    pub fn disk_rates(&self) -> PathBuf {
+        self.state.join("disks.json")
     }
 
     /// Folder of the models that the program laid out.

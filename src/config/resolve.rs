@@ -13,6 +13,12 @@ pub enum Key {
     Model,
     /// Memory that the engine may use.
     Memory,
+    /// The same by a name.
+    Preset,
+    /// Positions of the context.
+    Context,
+    /// How shards are read.
+    Reader,
     /// Threads that compute.
     Threads,
     /// How much the model thinks.
@@ -25,14 +31,26 @@ pub enum Key {
 
 impl Key {
     /// Every key.
-    pub const ALL: [Self; 6] =
-        [Self::Model, Self::Memory, Self::Threads, Self::Thinking, Self::Temperature, Self::TopP];
+    pub const ALL: [Self; 9] = [
+        Self::Model,
+        Self::Memory,
+        Self::Preset,
+        Self::Context,
+        Self::Reader,
+        Self::Threads,
+        Self::Thinking,
+        Self::Temperature,
+        Self::TopP,
+    ];
 
     /// Its name in the config file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Model => "model",
             Self::Memory => "memory",
+            Self::Preset => "preset",
+            Self::Context => "context",
+            Self::Reader => "reader",
             Self::Threads => "threads",
             Self::Thinking => "thinking",
             Self::Temperature => "temperature",
@@ -45,6 +63,9 @@ impl Key {
         match self {
             Self::Model => "--model",
             Self::Memory => "--memory",
+            Self::Preset => "--preset",
+            Self::Context => "--context",
+            Self::Reader => "--reader",
             Self::Threads => "--threads",
             Self::Thinking => "--think",
             Self::Temperature => "--temperature",
@@ -57,6 +78,9 @@ impl Key {
         match self {
             Self::Model => Some("DORMOUSE_MODEL"),
             Self::Memory => Some("DORMOUSE_MEMORY"),
+            Self::Preset => Some("DORMOUSE_PRESET"),
+            Self::Context => Some("DORMOUSE_CONTEXT"),
+            Self::Reader => Some("DORMOUSE_READER"),
             Self::Threads => Some("DORMOUSE_THREADS"),
             Self::Thinking => Some("DORMOUSE_THINK"),
             Self::Temperature | Self::TopP => None,
@@ -152,6 +176,10 @@ impl Layer {
     pub(super) const fn new(settings: Vec<Setting>) -> Self {
         Self(settings)
     }
+
+    fn find(&self, key: Key) -> Option<&Setting> {
+        self.0.iter().find(|setting| setting.key == key)
+    }
 }
 
 /// All settings, as far as anyone wrote them; a default stands where the setting is used.
@@ -174,7 +202,20 @@ impl Settings {
 
     /// What counts for `key`, if anyone wrote anything.
     pub fn get(&self, key: Key) -> Option<&Setting> {
-        self.layers.iter().find_map(|layer| layer.0.iter().find(|setting| setting.key == key))
+        self.layers.iter().find_map(|layer| layer.find(key))
+    }
+
+    /// What counts of two keys that say the same thing in different words: whatever stands in the strongest place. Both in
+    /// one place contradict each other.
+    pub fn either(&self, keys: [Key; 2]) -> Result<Option<&Setting>, Error> {
+        for layer in &self.layers {
+            match keys.map(|key| layer.find(key)) {
+                [Some(one), Some(other)] => return Err(Error::Both(Box::new([one.clone(), other.clone()]))),
+                [Some(setting), None] | [None, Some(setting)] => return Ok(Some(setting)),
+                [None, None] => {}
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -217,6 +258,26 @@ mod tests {
         assert_eq!(layers(false, false).get(Key::Model).unwrap().path(), Path::new("/etc/k3"));
         let flags = Layer::of_flags([(Key::Model, Some(OsStr::new("k3")))]);
         assert_eq!(Settings { layers: vec![flags] }.get(Key::Model).unwrap().path(), Path::new("k3"));
+    }
+
+    #[test]
+    fn of_two_words_for_one_thing_the_stronger_place_counts() {
+        let flags = |preset: Option<&'static str>, memory: Option<&'static str>| {
+            Layer::of_flags([(Key::Preset, preset.map(OsStr::new)), (Key::Memory, memory.map(OsStr::new))])
+        };
+        let settings = |flags| Settings { layers: vec![flags, layers(true, false).layers.remove(1)] };
+        let either = |settings: &Settings| {
+            settings.either([Key::Memory, Key::Preset]).map(|setting| setting.map(|s| s.value.clone()))
+        };
+        assert_eq!(either(&settings(flags(Some("laptop"), None))).unwrap(), Some(OsString::from("laptop")));
+        assert_eq!(either(&settings(flags(None, Some("1GiB")))).unwrap(), Some(OsString::from("1GiB")));
+        assert_eq!(either(&settings(flags(None, None))).unwrap(), Some(OsString::from("2GiB")));
+        assert_eq!(either(&Settings::default()).unwrap(), None);
+        let error = either(&settings(flags(Some("laptop"), Some("1GiB")))).unwrap_err().to_string();
+        assert!(
+            error.contains("memory (from --memory)") && error.contains("preset (from --preset)"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::worker::{Gone, Record};
 use crate::chat::{self, Parser};
 use crate::model::{self, Observer, Rows, State};
 use crate::protocol::{
-    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Telemetry, TurnRequest, UserError,
+    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Telemetry, TokenCost, TurnRequest, UserError,
 };
 use crate::tokenizer::{Decoder, Tokenizer};
 
@@ -249,6 +249,11 @@ impl Turn<'_> {
             logits = self.pass(&[id])?;
             let (took, after) = (began.elapsed(), self.loaded.model.store().counters());
             self.record.outcome.decode_s.push(took.as_secs_f64());
+            self.record.outcome.tokens.push(TokenCost {
+                trunk: after.trunk_bytes - before.trunk_bytes,
+                experts: after.expert_bytes - before.expert_bytes,
+                waited_s: (after.waited_ns - before.waited_ns) as f64 * 1e-9,
+            });
             telemetry.last_token_ns.store(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
             telemetry.token_requests.store(after.requests - before.requests, Relaxed);
             telemetry.token_resident.store(after.resident - before.resident, Relaxed);

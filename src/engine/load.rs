@@ -50,11 +50,11 @@ pub(super) fn load(
     let (temperature, top_p) =
         sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
 
-    let wish = Wish { memory: settings.memory, context: settings.context };
-    let plan = Plan::new(&checkpoint, &memory::machine(), wish)?;
+    let machine = memory::machine();
+    let plan = Plan::new(&checkpoint, &machine, Wish::of(settings))?;
     let most_together = plan.most_together(config);
     let access = access(&checkpoint, settings)?;
-    let threads = settings.threads.unwrap_or_else(cpu::physical_cores);
+    let threads = threads(settings);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("cpu-{index}"))
@@ -77,6 +77,7 @@ pub(super) fn load(
         context_limit: plan.positions,
         resident: Bytes(plan.store.vectors.0 + plan.store.pinned.0),
         streamed: plan.store.streamed,
+        plan: plan.facts(&machine, settings.rates, threads),
         reader: store.reader().as_str(),
         checked: store.is_checked(),
         slots: store.slots(),
@@ -91,6 +92,11 @@ pub(super) fn load(
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
     let shelf = Shelf::new(plan.copies.0);
     Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, shelf })
+}
+
+/// Threads that compute.
+pub(super) fn threads(settings: &Settings) -> usize {
+    settings.threads.unwrap_or_else(cpu::physical_cores)
 }
 
 /// The way to the weights: a reader, and the manifest where there is one.

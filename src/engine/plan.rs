@@ -1,10 +1,14 @@
 //! How memory is divided before anything is read, and what a token will cost: a pure function of checkpoint, budget,
 //! context and machine.
 
+mod facts;
+
+pub use facts::before_loading;
+
 use super::generate::CHUNK;
 use crate::checkpoint::{Checkpoint, ModelConfig};
 use crate::model::State;
-use crate::protocol::{ExitCode, UserError};
+use crate::protocol::{ExitCode, Settings, UserError};
 use crate::store::{self, Sizes};
 use crate::sys::memory::Machine;
 use crate::units::{Bytes, Rate};
@@ -30,6 +34,8 @@ const MOST_COPIES: u64 = 4;
 pub struct Plan {
     /// All of it.
     pub budget: Bytes,
+    /// The smallest budget that works, with the context that was asked for.
+    pub smallest: Bytes,
     /// What the program itself takes, the index of the checkpoint and the tokenizer included.
     pub program: Bytes,
     /// The part of the model's state that does not grow.
@@ -53,47 +59,79 @@ pub struct Plan {
 /// What is asked of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Memory for everything; by default four fifths of what is free.
+    /// Memory for everything; by default most of what is free.
     pub memory: Option<Bytes>,
     /// Positions of the context; by default as many as an eighth of the memory holds.
     pub context: Option<usize>,
 }
 
+/// There is no such plan.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The budget is too small, by so and so much: [`store::Error::Budget`].
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The wish itself is none, or the model is none.
+    #[error(transparent)]
+    Refused(#[from] UserError),
+}
+
+impl From<Error> for UserError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Refused(error) => error,
+        }
+    }
+}
+
+impl Wish {
+    /// What these settings ask for.
+    pub const fn of(settings: &Settings) -> Self {
+        Self { memory: settings.memory, context: settings.context }
+    }
+}
+
 impl Plan {
     /// Makes a plan, or says how much is missing.
-    pub fn new(checkpoint: &Checkpoint, machine: &Machine, wish: Wish) -> Result<Self, UserError> {
+    pub fn new(checkpoint: &Checkpoint, machine: &Machine, wish: Wish) -> Result<Self, Error> {
         let config = checkpoint.config();
         let sizes = Sizes::of(checkpoint);
         let budget = budget(wish.memory, machine)?;
         let state = State::bytes(config, 0);
         let latents = |positions: usize| State::bytes(config, positions) - state;
-        let positions = match wish.context {
-            Some(0) => return Err(usage("a context needs at least one position".to_owned())),
+        let contexts = match wish.context {
+            Some(0) => return Err(usage("a context needs at least one position".to_owned()).into()),
             Some(positions) if positions > config.context_limit => {
                 let limit = config.context_limit;
-                return Err(usage(format!(
-                    "asked for {positions} positions, the model was made for {limit}"
-                )));
+                let detail = format!("asked for {positions} positions, the model was made for {limit}");
+                return Err(usage(detail).into());
             }
-            Some(positions) => positions,
+            Some(positions) => vec![positions],
             None => {
-                let fits = |positions: &usize| latents(*positions) <= budget.0 / 8;
                 let [.., least] = CONTEXTS;
-                CONTEXTS.into_iter().find(fits).unwrap_or(least).min(config.context_limit)
+                let fits = |positions: &usize| *positions == least || latents(*positions) <= budget.0 / 8;
+                let capped = |positions: usize| positions.min(config.context_limit);
+                CONTEXTS.into_iter().filter(fits).map(capped).collect()
             }
         };
         let program = Bytes(PROGRAM + checkpoint.index_bytes() as u64 + config.vocabulary as u64 * PER_ID);
         let chunk = CHUNK;
         let activations = activations(config, chunk);
-        let reserved = program.0 + state + latents(positions) + activations;
+        let reserved = |positions| Bytes(program.0 + state + latents(positions) + activations);
+        let store_for = |positions| store::Plan::new(&sizes, budget, reserved(positions));
+        let least = contexts.last().copied().unwrap_or(1);
+        // The first that fits; where none does, what the least one falls short of.
+        let positions = contexts.into_iter().find(|positions| store_for(*positions).is_ok()).unwrap_or(least);
         let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * (state + latents(positions)));
         // Reading a prompt again is slow but right: where memory is scarce, there are no copies.
-        let (store, copies) = match store::Plan::new(&sizes, budget, Bytes(reserved + copies)) {
+        let (store, copies) = match store::Plan::new(&sizes, budget, Bytes(reserved(positions).0 + copies)) {
             Ok(store) => (store, copies),
-            Err(_too_little) => (store::Plan::new(&sizes, budget, Bytes(reserved))?, 0),
+            Err(_too_little) => (store_for(positions)?, 0),
         };
         Ok(Self {
             budget,
+            smallest: store::Plan::smallest(&sizes, reserved(least)),
             program,
             state: Bytes(state),
             context: Bytes(latents(positions)),
@@ -195,13 +233,17 @@ fn usage(detail: String) -> UserError {
     UserError::new(ExitCode::Usage, "Bad settings", detail)
 }
 
-/// Memory for everything: what the user gives, or four fifths of what is free.
+/// Memory for everything: what the user gives, or what is free but for a share that others may come to need.
 fn budget(asked: Option<Bytes>, machine: &Machine) -> Result<Bytes, UserError> {
     let too_little =
         |detail: String| UserError::new(ExitCode::Resources, "There is not enough memory", detail);
     match asked {
         Some(budget) if machine.total > 0 && budget.0 > machine.total => {
-            let detail = format!("asked for {budget}, the machine has {}", Bytes(machine.total));
+            let place = machine
+                .limited_by
+                .as_ref()
+                .map_or_else(String::new, |file| format!(" (the limit in {file})"));
+            let detail = format!("asked for {budget}, the machine has {}{place}", Bytes(machine.total));
             Err(too_little(detail).with_hint("Ask for less with --memory, or leave it to the program."))
         }
         Some(budget) => Ok(budget),
@@ -209,8 +251,12 @@ fn budget(asked: Option<Bytes>, machine: &Machine) -> Result<Bytes, UserError> {
             let detail = "the system does not tell how much is free".to_owned();
             Err(too_little(detail).with_hint("Say how much to use with --memory, like --memory 8GiB."))
         }
-        // The rest is for other programs, and for the cache that the system keeps of files.
-        None => Ok(Bytes(machine.available / 5 * 4)),
+        // The rest is for other programs, and for the cache that the system keeps of files. Where little is free others
+        // have much, and may soon want a little more: a part of the whole stays free as well.
+        None => {
+            let spare = (machine.available / 5).max(machine.total / 16);
+            Ok(Bytes(machine.available.saturating_sub(spare)))
+        }
     }
 }
 
@@ -237,12 +283,18 @@ mod tests {
 
     #[test]
     fn a_budget_above_the_machine_is_refused_with_the_numbers() {
-        let machine = Machine { total: 8 << 30, available: 5 << 30 };
+        let machine = Machine { total: 8 << 30, available: 5 << 30, limited_by: None };
         let error = budget(Some(Bytes(9 << 30)), &machine).unwrap_err();
         assert_eq!(error.code, ExitCode::Resources);
         assert!(error.detail.contains("9.00 GiB") && error.detail.contains("8.00 GiB"), "{error}");
         assert_eq!(budget(Some(Bytes(5)), &machine), Ok(Bytes(5)));
         assert_eq!(budget(None, &machine), Ok(Bytes(4 << 30)));
+        // With little free, a sixteenth of the whole is left alone.
+        let busy = Machine { available: 1 << 30, ..machine.clone() };
+        assert_eq!(budget(None, &busy), Ok(Bytes(1 << 29)));
+        let contained = Machine { limited_by: Some("/sys/fs/cgroup/memory.max".to_owned()), ..machine };
+        let error = budget(Some(Bytes(9 << 30)), &contained).unwrap_err();
+        assert!(error.detail.contains("(the limit in /sys/fs/cgroup/memory.max)"), "{error}");
         assert!(budget(None, &Machine::default()).unwrap_err().hint.contains("--memory"));
     }
 }

@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use crate::model::Observer;
 use crate::protocol::{CancelFlag, Telemetry};
-use crate::store::{Counters, Store};
+use crate::store::Store;
 use crate::sys::memory;
 
 /// How often memory is sampled.
@@ -33,17 +33,18 @@ pub(super) fn sample_memory(telemetry: &Telemetry) {
 
 /// Writes down what the store has counted and holds.
 pub(super) fn publish(telemetry: &Telemetry, store: &Store) {
-    publish_counters(telemetry, store.counters());
-    telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
-    telemetry.slots_total.store(store.slots() as u64, Relaxed);
-}
-
-fn publish_counters(telemetry: &Telemetry, counters: Counters) {
+    let counters = store.counters();
     telemetry.trunk_bytes.store(counters.trunk_bytes, Relaxed);
     telemetry.expert_bytes.store(counters.expert_bytes, Relaxed);
     telemetry.expert_requests.store(counters.requests, Relaxed);
     telemetry.expert_resident.store(counters.resident, Relaxed);
     telemetry.expert_reads.store(counters.reads, Relaxed);
+    telemetry.late.store(counters.late, Relaxed);
+    telemetry.in_time.store(counters.in_time, Relaxed);
+    telemetry.waited_ns.store(counters.waited_ns, Relaxed);
+    telemetry.trunk_resident.store(store.resident_bytes(), Relaxed);
+    telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
+    telemetry.slots_total.store(store.slots() as u64, Relaxed);
 }
 
 /// Watches the forward passes of one turn: writes down the layer and what was read, and stops when the user asks.
@@ -59,9 +60,9 @@ impl Observer for Watch<'_> {
         self.beside.layer(layer);
     }
 
-    fn counted(&self, counters: Counters) {
-        publish_counters(self.telemetry, counters);
-        self.beside.counted(counters);
+    fn store(&self, store: &Store) {
+        publish(self.telemetry, store);
+        self.beside.store(store);
     }
 
     fn cancelled(&self) -> bool {

@@ -15,7 +15,7 @@ use super::telemetry::{publish, sample_memory};
 use crate::model::Observer;
 use crate::protocol::{
     Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Phase, Settings, Telemetry, TurnId, TurnRequest,
-    UserError,
+    UserError, Waits,
 };
 use crate::store::Counters;
 
@@ -130,6 +130,7 @@ impl Worker {
                 let facts = loaded.facts.clone();
                 let telemetry = &self.telemetry;
                 telemetry.budget.store(loaded.plan.budget.0, Relaxed);
+                telemetry.trunk_streamed.store(facts.streamed.0, Relaxed);
                 telemetry.layers.store(facts.layers as u64, Relaxed);
                 telemetry.context_limit.store(facts.context_limit as u64, Relaxed);
                 publish(telemetry, loaded.model.store());
@@ -172,6 +173,11 @@ impl Worker {
             outcome.trunk_bytes = after.trunk_bytes.saturating_sub(before.trunk_bytes);
             outcome.expert_bytes = after.expert_bytes.saturating_sub(before.expert_bytes);
             outcome.experts = counts(after).since(counts(before));
+            outcome.waits = Waits {
+                late: after.late.saturating_sub(before.late),
+                in_time: after.in_time.saturating_sub(before.in_time),
+                waited_s: after.waited_ns.saturating_sub(before.waited_ns) as f64 * 1e-9,
+            };
             publish(&self.telemetry, loaded.model.store());
             let (used, bytes) = loaded.shelf.size(loaded.model.config());
             self.telemetry.context_used.store(used, Relaxed);
@@ -200,19 +206,7 @@ impl Worker {
 
 impl Record {
     fn new(turn: TurnId, before: Counters) -> Self {
-        let outcome = Outcome {
-            finish: Finish::Error,
-            error: None,
-            ids: Vec::new(),
-            seed: 0,
-            prefill_s: 0.0,
-            decode_s: Vec::new(),
-            first_token_s: None,
-            trunk_bytes: 0,
-            expert_bytes: 0,
-            experts: ExpertCounts::default(),
-        };
-        Self { turn, began: Instant::now(), outcome, before }
+        Self { turn, began: Instant::now(), outcome: Outcome::new(Finish::Error), before }
     }
 }
 

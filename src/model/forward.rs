@@ -129,7 +129,7 @@ impl Weights {
         for ((layer, state), [mixer_mix, ffn_mix]) in layers(config).zip(&mut state.layers).zip(&self.mixes) {
             let number = usize::from(layer);
             observer.layer(number);
-            observer.counted(self.store.counters());
+            observer.store(&self.store);
             context.check()?;
             let normed = |store: &Store, x: &[f32], norm| {
                 let weight = store.vector(Tensor::Layer(layer, norm))?;

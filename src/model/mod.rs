@@ -15,11 +15,11 @@ pub mod moe;
 pub mod residual;
 mod state;
 
+use crate::store::Store;
+
 pub use error::Error;
 pub use forward::{Model, Rows};
 pub use state::State;
-
-use crate::store::Counters;
 
 /// Epsilon of the norms inside MLA (spec, section 4.1): the released class is built with its default, not with the
 /// config's.
@@ -33,8 +33,8 @@ pub trait Observer: Sync {
     /// Layer `layer`, counted from zero, begins.
     fn layer(&self, _layer: usize) {}
 
-    /// What the store has counted so far, told as each layer begins: at full size one pass takes long.
-    fn counted(&self, _counters: Counters) {}
+    /// The weights' store as a layer begins, for what it has counted so far. A pass may take half a minute.
+    fn store(&self, _store: &Store) {}
 
     /// Whether to stop. Asked between matrices and between experts.
     fn cancelled(&self) -> bool {

@@ -20,6 +20,9 @@ pub enum ExitCode {
     Stopped = 130,
 }
 
+/// Characters of a text that a person is shown: some twelve lines of a terminal.
+const READABLE: usize = 1000;
+
 /// One failure, as the screen, the command line and the doctor print it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserError {
@@ -34,9 +37,10 @@ pub struct UserError {
 }
 
 impl UserError {
-    /// A failure without a hint.
+    /// A failure without a hint. What a detail quotes may be of any length; the middle of one that nobody would read is
+    /// left out, since the place stands at its beginning and the reason at its end.
     pub fn new(code: ExitCode, title: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { title: title.into(), detail: detail.into(), hint: String::new(), code }
+        Self { title: title.into(), detail: shortened(detail.into()), hint: String::new(), code }
     }
 
     /// The same with a way out.
@@ -44,6 +48,19 @@ impl UserError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
+    }
+}
+
+fn shortened(text: String) -> String {
+    let half = READABLE / 2;
+    let start = text.char_indices().nth(half).map(|(at, _)| at);
+    let end = text.char_indices().nth_back(half - 1).map(|(at, _)| at);
+    match (start, end) {
+        (Some(start), Some(end)) if start < end => {
+            let (first, last) = (text.get(..start).unwrap_or_default(), text.get(end..).unwrap_or_default());
+            format!("{first} [… {} bytes …] {last}", end - start)
+        }
+        _ => text,
     }
 }
 
@@ -61,3 +78,20 @@ impl fmt::Display for UserError {
 }
 
 impl std::error::Error for UserError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_of_any_length_can_be_read() {
+        let told = |detail: &str| UserError::new(ExitCode::Usage, "Bad", detail).detail;
+        for whole in [String::new(), "short".to_owned(), "é".repeat(READABLE)] {
+            assert_eq!(told(&whole), whole);
+        }
+        let long = told(&format!("place: {} reason", "漢".repeat(1_000_000)));
+        assert!(long.starts_with("place: 漢") && long.ends_with("漢 reason"), "{long}");
+        assert!(long.contains(" [… 2997042 bytes …] "), "{long}");
+        assert!(long.chars().count() < READABLE + 40);
+    }
+}

@@ -136,6 +136,16 @@ telemetry! {
     token_requests,
     /// Of these, resident before it.
     token_resident,
+    /// Tiles and experts that were waited for since the start.
+    late,
+    /// Tiles read ahead that were there in time since the start.
+    in_time,
+    /// Nanoseconds of waits for the disk since the start.
+    waited_ns,
+    /// Bytes of the trunk in memory now.
+    trunk_resident,
+    /// Bytes of the trunk that every token reads from the disk.
+    trunk_streamed,
     /// Experts in memory.
     slots_used,
     /// Experts that fit.
@@ -202,6 +212,8 @@ pub struct Rates {
     pub disk: Rate,
     /// Bytes read from disk between the two.
     pub read: Bytes,
+    /// Share of the time that went by in waits for the disk.
+    pub waited: Percent,
     /// Tokens in a second between the two; 0 across turns.
     pub tokens_per_second: f64,
 }
@@ -212,10 +224,12 @@ impl Rates {
         let seconds = later.at - earlier.at;
         let bytes = |s: &Sample| s.trunk_bytes + s.expert_bytes;
         let read = Bytes(bytes(later).saturating_sub(bytes(earlier)));
+        let waited_s = later.waited_ns.saturating_sub(earlier.waited_ns) as f64 * 1e-9;
         let tokens = if earlier.turn == later.turn { later.tokens.saturating_sub(earlier.tokens) } else { 0 };
         Self {
             disk: Rate::of(read, seconds),
             read,
+            waited: Percent(if seconds > 0.0 { (waited_s / seconds).min(1.0) } else { 0.0 }),
             tokens_per_second: if seconds > 0.0 { tokens as f64 / seconds } else { 0.0 },
         }
     }
@@ -237,16 +251,24 @@ mod tests {
     #[test]
     fn rates_are_differences_over_time() {
         let earlier = Sample { at: 1.0, turn: 1, tokens: 4, trunk_bytes: 100, ..Sample::default() };
-        let later =
-            Sample { at: 3.0, turn: 1, tokens: 5, trunk_bytes: 300, expert_bytes: 800, ..Sample::default() };
+        let later = Sample {
+            at: 3.0,
+            turn: 1,
+            tokens: 5,
+            trunk_bytes: 300,
+            expert_bytes: 800,
+            waited_ns: 500_000_000,
+            ..Sample::default()
+        };
         let rates = Rates::between(&earlier, &later);
         assert_eq!(rates.read, Bytes(1000));
         assert_eq!(rates.disk, Rate(500.0));
+        assert_eq!(rates.waited, Percent(0.25));
         assert!((rates.tokens_per_second - 0.5).abs() < 1e-12);
         let next_turn = Sample { turn: 2, tokens: 9, ..later };
         assert_eq!(
             Rates::between(&later, &next_turn),
-            Rates { disk: Rate(0.0), read: Bytes(0), tokens_per_second: 0.0 }
+            Rates { disk: Rate(0.0), read: Bytes(0), waited: Percent(0.0), tokens_per_second: 0.0 }
         );
     }
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
+use crate::checkpoint::Manifest;
 use crate::config::Paths;
 
 /// Name of the small model's folder.
@@ -79,10 +80,17 @@ pub fn ensure(paths: &Paths) -> Result<PathBuf, Error> {
         if found != expected {
             return Err(Error::Program { name, expected: expected.to_owned(), found });
         }
-        fs::create_dir_all(&folder).map_err(io_error("create", &folder))?;
-        replace(&path, content)?;
+        replace_in(&folder, &path, content)?;
+        // Checksums of the files as they were say nothing about this one. Where there are none, all the better.
+        let _ = fs::remove_file(folder.join(Manifest::FILE));
     }
     Ok(folder)
+}
+
+/// Writes `path`, whole or not at all, and the `folder` that it lies in where there is none.
+pub(super) fn replace_in(folder: &Path, path: &Path, content: &[u8]) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(io_error("create", folder))?;
+    replace(path, content)
 }
 
 /// Writes `content` beside `path` and renames it there.
@@ -144,7 +152,11 @@ mod tests {
 
     fn home() -> (tempfile::TempDir, Paths) {
         let dir = tempfile::tempdir().unwrap();
-        let paths = Paths { data: dir.path().join("data"), config: dir.path().join("config") };
+        let paths = Paths {
+            data: dir.path().join("data"),
+            config: dir.path().join("config"),
+            state: dir.path().join("state"),
+        };
         (dir, paths)
     }
 

@@ -301,7 +301,7 @@ fn lengths(checkpoint: &Checkpoint) -> [usize; 6] {
 }
 
 /// Bytes of a slot: one window where the six tensors of every expert follow each other in their shard, six otherwise.
-pub(super) fn slot_bytes(checkpoint: &Checkpoint) -> usize {
+pub fn slot_bytes(checkpoint: &Checkpoint) -> usize {
     let config = checkpoint.config();
     let mut all = (config.dense_layers..config.layers())
         .flat_map(|layer| (0..config.moe.experts).filter_map(move |expert| checkpoint.expert(layer, expert)));
@@ -317,8 +317,9 @@ fn in_one_run(extents: &[Extent; 6]) -> bool {
     extents.array_windows().all(|[a, b]| a.shard == b.shard && a.offset + a.len == b.offset)
 }
 
-/// What to read for an expert: all at once where its tensors follow each other, else one by one.
-fn parts(extents: &[Extent; 6]) -> Vec<(Extent, usize)> {
+/// What to read for an expert, and where in its slot each read's window begins: all at once where its tensors follow each
+/// other, else one by one.
+pub fn parts(extents: &[Extent; 6]) -> Vec<(Extent, usize)> {
     if in_one_run(extents) {
         let len = extents.iter().map(|extent| extent.len).sum();
         return vec![(Extent { len, ..extents[0] }, 0)];

@@ -21,7 +21,7 @@ use crate::checkpoint::{Checkpoint, Manifest, Tensor};
 use crate::sys::buffer::{Buffer, window};
 
 pub use error::Error;
-pub use experts::Expert;
+pub use experts::{Expert, parts as expert_parts, slot_bytes as expert_window};
 pub use plan::{Plan, Sizes};
 pub use reader::{Reader, ReaderKind};
 pub use trunk::RowTile;

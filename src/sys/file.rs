@@ -50,6 +50,11 @@ impl Error {
         move |source| Self::Io { action, path, source }
     }
 
+    /// Whether a file stands where the folder of this one should.
+    pub fn is_in_no_folder(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
     /// Whether the file is not there at all.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
@@ -67,26 +72,32 @@ pub struct Source {
 impl Source {
     /// Opens `path`, which must be a regular file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::of(File::open(path), path)
+        Self::open_with(path, None)
     }
 
     /// Opens `path` for reads that pass the page cache by. Where the system knows no such thing it refuses; where only
     /// the file system does not, it may refuse here or at the first read.
     #[cfg(target_os = "linux")]
     pub fn open_direct(path: &Path) -> Result<Self, Error> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let flags = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).unwrap_or(0);
-        Self::of(File::options().read(true).custom_flags(flags).open(path), path)
+        Self::open_with(path, Some(rustix::fs::OFlags::DIRECT))
     }
 
     /// Opens `path` for reads that pass the page cache by: this system has none.
     #[cfg(not(target_os = "linux"))]
     pub fn open_direct(path: &Path) -> Result<Self, Error> {
-        Self::of(Err(io::ErrorKind::Unsupported.into()), path)
+        Err(Error::io("open", path)(io::ErrorKind::Unsupported.into()))
     }
 
-    fn of(file: io::Result<File>, path: &Path) -> Result<Self, Error> {
-        let file = file.map_err(Error::io("open", path))?;
+    fn open_with(path: &Path, more: Option<rustix::fs::OFlags>) -> Result<Self, Error> {
+        let mut options = File::options();
+        options.read(true);
+        // A named pipe that nobody writes to would keep the program here for ever; a file knows no waiting.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            (rustix::fs::OFlags::NONBLOCK | more.unwrap_or(rustix::fs::OFlags::empty())).bits().cast_signed(),
+        );
+        let file = options.open(path).map_err(Error::io("open", path))?;
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         if !metadata.is_file() {
             return Err(Error::io("read", path)(io::Error::other("it is not a file")));
@@ -135,6 +146,15 @@ impl Source {
             }
         }
         Ok(())
+    }
+
+    /// Asks the system to drop what its cache holds of the file, and to read nothing from now on but what is asked for. A
+    /// wish only: where the system knows no such thing nothing happens.
+    pub fn forget(&self) {
+        #[cfg(target_os = "linux")]
+        for advice in [rustix::fs::Advice::DontNeed, rustix::fs::Advice::Random] {
+            let _ = rustix::fs::fadvise(&self.file, 0, None, advice);
+        }
     }
 
     /// Maps `buffer.len()` bytes from `offset` and copies them out. The map lives no longer than the copy, so that what
@@ -199,6 +219,20 @@ mod tests {
         assert_eq!(buffer, [7; 8]);
         let error = source.read_exact_at(&mut buffer, 6).unwrap_err().to_string();
         assert!(error.contains("shard ends early: wanted 8 bytes at offset 6, got 4"), "{error}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_that_nobody_writes_to_is_refused_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.json");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (send, opened) = std::sync::mpsc::channel();
+        let open = move || send.send(Source::open(&path).map_err(|error| error.to_string()));
+        std::thread::Builder::new().name("open".to_owned()).spawn(open).unwrap();
+        let opened = opened.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+        assert!(opened.unwrap_err().ends_with("config.json: it is not a file"));
     }
 
     #[test]

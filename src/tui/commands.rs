@@ -72,9 +72,7 @@ pub(crate) fn parse(draft: &str) -> Result<Command, String> {
     let name = words.next().unwrap_or_default();
     let value = words.next();
     let Some(entry) = TABLE.iter().find(|entry| entry.name == name) else {
-        return Err(format!(
-            "{name} is not a command; /help lists them. A space before it sends it as text."
-        ));
+        return Err(format!("{name} is no command; /help lists them. A space first sends it as text."));
     };
     let wrong = || {
         if entry.values.is_empty() {
@@ -126,9 +124,11 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        assert!(parse("/etc/passwd is what?").unwrap_err().starts_with("/etc/passwd is not a command"));
+        assert!(parse("/etc/passwd is what?").unwrap_err().starts_with("/etc/passwd is no command"));
         assert_eq!(parse("/think hard").unwrap_err(), "/think is followed by off, low, high, max");
         assert_eq!(parse("/quit now").unwrap_err(), "/quit stands alone");
+        // On one line of 80 columns with a margin on both sides, for a command of ordinary length.
+        assert!(parse("/temper").unwrap_err().len() <= 78);
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub enum Error {
         /// The value of `TERM`.
         term: String,
     },
+    /// Nobody says what terminal it is.
+    #[error("the variable TERM, which names the type of the terminal, is not set")]
+    Unnamed,
     /// The terminal refused something.
     #[error("the terminal failed while {doing}: {source}")]
     Terminal {
@@ -47,7 +50,7 @@ impl From<Error> for UserError {
     fn from(error: Error) -> Self {
         let title = "The chat cannot use this terminal";
         let code = match error {
-            Error::NotATerminal { .. } | Error::Dumb { .. } => ExitCode::Usage,
+            Error::NotATerminal { .. } | Error::Dumb { .. } | Error::Unnamed => ExitCode::Usage,
             Error::Terminal { .. } | Error::Thread { .. } | Error::Input { .. } => ExitCode::Resources,
         };
         let usage = code == ExitCode::Usage;

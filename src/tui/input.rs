@@ -80,7 +80,8 @@ impl Source for Tty {
 
 /// Turns events into input, and tells pasted lines from sent ones on terminals that do not mark a paste: an Enter
 /// with more behind it in the same moment ends a line, and so does the last Enter of such a burst. An Enter alone at
-/// the end of one line sends it, since that is also what a program that types for the user does.
+/// the end of one line sends it, since that is also what a program that types for the user does. A Tab with more
+/// behind it in the same moment is text as well: where lines are pasted, nobody asks for a completion.
 struct Reader<S> {
     source: S,
     last_key: Option<Instant>,
@@ -116,15 +117,21 @@ impl<S: Source> Reader<S> {
         let now = self.source.now();
         let in_burst = self.last_key.replace(now).is_some_and(|last| now.duration_since(last) < BURST);
         self.lines &= in_burst;
-        if key.code == KeyCode::Enter && key.modifiers == KeyModifiers::NONE {
-            let followed = self.source.poll(BURST).unwrap_or(false);
-            self.last_key = Some(self.source.now());
-            if followed || self.lines {
-                self.lines = true;
-                return Input::Paste("\n".to_owned());
-            }
+        let text = match key.code {
+            KeyCode::Enter => "\n",
+            KeyCode::Tab => "\t",
+            _ => return Input::Key(key),
+        };
+        if key.modifiers != KeyModifiers::NONE {
+            return Input::Key(key);
         }
-        Input::Key(key)
+        let followed = self.source.poll(BURST).unwrap_or(false);
+        self.last_key = Some(self.source.now());
+        if !followed && !self.lines {
+            return Input::Key(key);
+        }
+        self.lines |= key.code == KeyCode::Enter;
+        Input::Paste(text.to_owned())
     }
 }
 
@@ -162,14 +169,18 @@ mod tests {
         }
     }
 
-    /// Each character after so many milliseconds; what came of it, `⏎` for a sent line.
+    /// Each character after so many milliseconds; what came of it, `⏎` for a sent line and `⇥` for a completion.
     fn typed(keys: &[(u64, char)]) -> String {
         let mut at = 0;
         let events = keys
             .iter()
             .map(|(after, c)| {
                 at += after;
-                let code = if *c == '\n' { KeyCode::Enter } else { KeyCode::Char(*c) };
+                let code = match c {
+                    '\n' => KeyCode::Enter,
+                    '\t' => KeyCode::Tab,
+                    c => KeyCode::Char(*c),
+                };
                 (at, Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
             })
             .collect();
@@ -178,6 +189,7 @@ mod tests {
         loop {
             match reader.next() {
                 Input::Key(KeyEvent { code: KeyCode::Char(c), .. }) => out.push(c),
+                Input::Key(KeyEvent { code: KeyCode::Tab, .. }) => out.push('⇥'),
                 Input::Key(_) => out.push('⏎'),
                 Input::Paste(text) => out.push_str(&text),
                 _ => return out,
@@ -192,6 +204,14 @@ mod tests {
         assert_eq!(typed(&[(100, 'a'), (0, '\n'), (0, '\n'), (0, 'b'), (500, '\n')]), "a\n\nb⏎");
         assert_eq!(typed(&[(100, '\n'), (0, 'a')]), "\na");
         assert_eq!(typed(&[(100, 'h'), (0, 'i'), (0, '\n'), (500, 'x')]), "hi⏎x");
+    }
+
+    #[test]
+    fn pasted_tabs_are_text_and_typed_ones_complete() {
+        assert_eq!(typed(&[(100, 'a'), (0, '\n'), (0, '\t'), (0, 'b'), (0, '\t')]), "a\n\tb\t");
+        assert_eq!(typed(&[(100, 'a'), (0, '\t'), (0, 'b'), (0, '\n')]), "a\tb⏎");
+        assert_eq!(typed(&[(100, '/'), (100, 't'), (100, '\t'), (100, 'x')]), "/t⇥x");
+        assert_eq!(typed(&[(100, '/'), (0, 't'), (0, '\t')]), "/t⇥");
     }
 
     #[test]

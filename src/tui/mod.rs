@@ -11,6 +11,7 @@
 //! | `transcript/` | the conversation as rows: markdown, wrapping, scrolling |
 //! | `run.rs` | the loop: input, engine, signals, the next frame |
 //! | `terminal.rs` | the modes of the terminal, set and unset in one place |
+//! | `backend.rs` | how cells reach the terminal |
 //! | `input.rs`, `signals.rs` | the two threads that only listen |
 //! | `keeper.rs` | writes the conversation down |
 //! | `composer.rs`, `commands.rs`, `keymap.rs` | the editor, and the tables of commands and keys |
@@ -23,6 +24,7 @@
 //! gives the mouse back with F3.
 
 mod app;
+mod backend;
 mod commands;
 mod composer;
 mod error;

@@ -2,6 +2,7 @@
 //! left: by the end of [`Screen`], a panic of its thread, a signal, or a stop by the shell.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, PanicHookInfo};
 use std::rc::Rc;
@@ -11,10 +12,10 @@ use std::thread;
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
 use super::app::App;
+use super::backend::Placed;
 use super::{Error, view};
 
 /// The alternate screen, bracketed paste, and a keyboard that tells Shift-Enter from Enter. The last is asked for
@@ -40,7 +41,7 @@ type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
 
 /// The terminal while it is ours.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<FrameBuffer>>,
+    terminal: Terminal<Placed<FrameBuffer>>,
     frame: FrameBuffer,
     mouse: bool,
     hook: Arc<Hook>,
@@ -55,9 +56,16 @@ pub fn check() -> Result<(), Error> {
     if !io::stdout().is_terminal() {
         return Err(Error::NotATerminal { stream: "standard output" });
     }
-    match std::env::var("TERM") {
-        Ok(term) if term == "dumb" => Err(Error::Dumb { term }),
-        _ => Ok(()),
+    check_type(std::env::var_os("TERM"))
+}
+
+/// Where nothing is said of the terminal it is no better than a dumb one: that is how cron jobs and build servers look.
+fn check_type(term: Option<OsString>) -> Result<(), Error> {
+    match term {
+        None => Err(Error::Unnamed),
+        Some(term) if term.is_empty() => Err(Error::Unnamed),
+        Some(term) if term == "dumb" => Err(Error::Dumb { term: term.to_string_lossy().into_owned() }),
+        Some(_) => Ok(()),
     }
 }
 
@@ -65,8 +73,7 @@ impl Screen {
     /// Takes the terminal.
     pub(super) fn enter() -> Result<Self, Error> {
         let frame = FrameBuffer::default();
-        let terminal =
-            Terminal::new(CrosstermBackend::new(frame.clone())).map_err(failed("asking for its size"))?;
+        let terminal = Terminal::new(Placed::new(frame.clone())).map_err(failed("asking for its size"))?;
         let last_words = Arc::new(Mutex::new(Vec::new()));
         let hook = install_hook(&last_words);
         let screen = Self { terminal, frame, mouse: true, hook, last_words };
@@ -280,6 +287,14 @@ mod tests {
         }
         // The panic that its thread's owner caught did not touch the screen: it is told last, though it came first.
         assert!(at("the screen is lost") < at("caught elsewhere"), "{output:?}");
+    }
+
+    #[test]
+    fn a_terminal_must_have_a_type_that_can_place_text() {
+        assert!(matches!(check_type(None), Err(Error::Unnamed)));
+        assert!(matches!(check_type(Some("".into())), Err(Error::Unnamed)));
+        assert!(matches!(check_type(Some("dumb".into())), Err(Error::Dumb { .. })));
+        assert!(check_type(Some("tmux-256color".into())).is_ok());
     }
 
     #[test]

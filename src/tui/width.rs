@@ -14,6 +14,9 @@ use unicode_width::UnicodeWidthStr;
 /// Columns between two tab stops.
 const TAB: usize = 4;
 
+/// Joins what stands before it to what follows.
+const JOINER: char = '\u{200d}';
+
 /// Columns that one grapheme takes. Control characters take none: they are never drawn.
 pub(crate) fn grapheme(text: &str) -> usize {
     if text.contains(char::is_control) { 0 } else { text.width() }
@@ -75,7 +78,8 @@ pub(crate) fn draw(buffer: &mut Buffer, x: u16, y: u16, columns: u16, line: &Lin
                 return;
             }
             if let Some(cell) = buffer.cell_mut((at, y)) {
-                cell.set_symbol(cluster).set_style(style);
+                // A joiner with nothing behind it would join the next cell in terminals that put clusters together.
+                cell.set_symbol(cluster.trim_end_matches(JOINER)).set_style(style);
                 // The differ counts the sound marks of half-width katakana twice since unicode-width counts them, too.
                 if cluster.cell_width() != width
                     && let Some(width) = NonZeroU16::new(width)
@@ -242,6 +246,14 @@ mod tests {
         assert_eq!(ellipsis("a long title", 6), "a lon…");
         assert_eq!(ellipsis("漢字", 3), "漢…");
         assert_eq!(ellipsis("x", 0), "");
+    }
+
+    #[test]
+    fn nothing_joins_two_cells() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 6, 1));
+        draw(&mut buffer, 0, 0, 6, &Line::from("ab\u{200d} 👩‍👩‍👧"));
+        let symbols: Vec<_> = (0..4).map(|x| buffer[(x, 0)].symbol()).collect();
+        assert_eq!(symbols, ["a", "b", " ", "👩‍👩‍👧"]);
     }
 
     proptest! {

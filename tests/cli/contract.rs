@@ -1,6 +1,7 @@
 //! What scripts rely on.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -29,6 +30,19 @@ fn the_object_has_the_fields_of_the_contract() {
     assert!(decode.iter().all(|seconds| seconds.as_f64().unwrap() > 0.0));
     assert!(report["bytes"]["trunk"].as_u64().is_some());
     assert!(report["bytes"]["experts"].as_u64().unwrap() > 0);
+    let per_token = report["bytes"]["per_token"].as_array().unwrap();
+    assert_eq!(per_token.len(), decode.len());
+    for source in ["trunk", "experts"] {
+        let sum: u64 = per_token.iter().map(|token| token[source].as_u64().unwrap()).sum();
+        // The prompt has read the rest.
+        assert!(sum <= report["bytes"][source].as_u64().unwrap(), "{source}");
+    }
+    let waits = &report["waits"];
+    assert_eq!(waits["per_token_s"].as_array().unwrap().len(), decode.len());
+    assert!(waits["late"].as_u64().unwrap() + waits["in_time"].as_u64().unwrap() > 0);
+    assert_eq!(report["plan"]["budget"], 1 << 30);
+    assert_eq!(report["checked"], false);
+    assert!(report["reader"] == "direct" || report["reader"] == "buffered");
     let experts = |name: &str| report["experts"][name].as_u64().unwrap();
     assert!(experts("requests") >= experts("resident") && experts("reads") > 0);
     assert_eq!(report["memory"]["budget"], 1 << 30);
@@ -37,8 +51,22 @@ fn the_object_has_the_fields_of_the_contract() {
     // Nothing but these, so that a script knows all of it.
     let mut names: Vec<_> = report.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
-    let expected =
-        ["bytes", "experts", "finish", "ids", "memory", "prompt_ids", "seed", "text", "thinking", "timings"];
+    let expected = [
+        "bytes",
+        "checked",
+        "experts",
+        "finish",
+        "ids",
+        "memory",
+        "plan",
+        "prompt_ids",
+        "reader",
+        "seed",
+        "text",
+        "thinking",
+        "timings",
+        "waits",
+    ];
     assert_eq!(names, expected);
 }
 
@@ -118,11 +146,34 @@ fn the_stream_is_the_text_of_the_object() {
 }
 
 #[test]
+fn a_limit_that_ends_the_thinking_is_told() {
+    let user = User::new();
+    let arguments = "--prompt Tell-me-a-joke. --seed 3 --max-tokens 2";
+    let output = user.run(arguments);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
+    assert!(stderr(&output).contains("the limit of tokens was reached"), "{}", stderr(&output));
+    let output = user.run(&format!("{arguments} --json"));
+    assert_eq!(stderr(&output), "", "the object says it");
+    let output = user.run(&format!("{arguments} --think off"));
+    assert_eq!(stderr(&output), "", "there is an answer");
+}
+
+#[test]
 fn threads_memory_and_chunks_change_nothing() {
     let user = User::new();
     let base = "--prompt What-is-the-capital-of-France? --seed 11 --temperature 1 --max-tokens 12";
     let reference = user.json(base);
-    for more in ["--threads 1", "--threads 5", "--prefill-chunk 1", "--prefill-chunk 7", "--memory 200MiB"] {
+    for more in [
+        "--threads 1",
+        "--threads 5",
+        "--prefill-chunk 1",
+        "--prefill-chunk 7",
+        "--memory 200MiB",
+        "--preset ultra",
+        "--context 300",
+        "--reader buffered",
+        "--reader mmap",
+    ] {
         let report = user.json(&format!("{base} {more}"));
         for field in ["ids", "prompt_ids", "text", "thinking", "seed"] {
             assert_eq!(report[field], reference[field], "{field} with {more}");
@@ -194,9 +245,16 @@ fn files_and_messages_are_prompts_too() {
         assert_eq!(report["prompt_ids"], direct["prompt_ids"], "{flag}");
         assert_eq!(report["text"], direct["text"], "{flag}");
     }
-    let mut command = user.on_nano("--prompt-file - --seed 5 --json");
-    let file = fs::File::open(user.path("prompt")).unwrap();
-    assert_eq!(object(&command.stdin(file).output().unwrap())["text"], direct["text"]);
+    for place in ["-", "/dev/stdin"] {
+        let mut command = user.on_nano(&format!("--prompt-file {place} --seed 5 --json"));
+        let file = fs::File::open(user.path("prompt")).unwrap();
+        assert_eq!(object(&command.stdin(file).output().unwrap())["text"], direct["text"], "{place}");
+        // A pipe, as `--prompt-file <(git diff)` is one.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"Hello!").unwrap();
+        drop(writer);
+        assert_eq!(object(&command.stdin(reader).output().unwrap())["text"], direct["text"], "{place}");
+    }
 }
 
 #[test]

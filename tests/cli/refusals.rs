@@ -32,6 +32,13 @@ fn bad_usage_is_refused_before_anything_is_loaded() {
         ("--prompt a --prefill-chunk 0".to_owned(), "at least one token"),
         ("--prompt a --memory nan".to_owned(), "memory = \"nan\" (from --memory)"),
         ("--prompt a --memory -5GiB".to_owned(), "memory = \"-5GiB\" (from --memory)"),
+        ("--prompt a --preset huge".to_owned(), "preset = \"huge\" (from --preset)"),
+        ("--prompt a --preset laptop --memory 1GiB".to_owned(), "say the same thing"),
+        ("--prompt a --preset auto --memory 1GiB".to_owned(), "say the same thing"),
+        ("--prompt a --context 0".to_owned(), "context = \"0\" (from --context)"),
+        ("--prompt a --context many".to_owned(), "context = \"many\" (from --context)"),
+        ("--prompt a --context 4097".to_owned(), "asked for 4097 positions, the model was made for 4096"),
+        ("--prompt a --reader telepathy".to_owned(), "reader = \"telepathy\" (from --reader)"),
         ("--prompt a --threads 0".to_owned(), "threads = \"0\" (from --threads)"),
         ("--prompt a --threads 100000".to_owned(), "between 1 and 1024"),
         ("--prompt a --temperature nan".to_owned(), "temperature = \"nan\" (from --temperature)"),
@@ -43,6 +50,8 @@ fn bad_usage_is_refused_before_anything_is_loaded() {
         ("--ids 5,-1".to_owned(), "`-1`, item 2"),
         ("--ids 5,2304".to_owned(), "token 2 of the prompt is 2304, and ids end at 2303"),
         (format!("--prompt-file {}", file("none")), "none"),
+        (format!("--prompt-file {}", file("")), "Is a directory"),
+        ("--prompt-file /dev/zero".to_owned(), "/dev/zero is longer than 64.0 MiB"),
         (format!("--prompt-file {}", file("no-text")), "is not UTF-8 from byte 0 on"),
         (format!("--messages {}", file("no-json")), "no-json"),
         (format!("--messages {}", file("no-messages")), "wizard"),
@@ -77,6 +86,9 @@ fn bad_settings_name_their_place() {
     refused(&user, "--prompt a", 2, "config.toml, line 2: unknown field `memmory`");
     fs::write(&config, "\ntop_p = 7\n").unwrap();
     refused(&user, "--prompt a", 2, "config.toml, line 2): top-p must be");
+    fs::remove_file(&config).unwrap();
+    fs::create_dir(&config).unwrap();
+    refused(&user, "--prompt a", 2, "config.toml: it is not a file\n  Nobody needs a config file");
 }
 
 #[test]
@@ -94,6 +106,10 @@ fn a_model_that_is_not_there_or_damaged_is_refused() {
         detail
     };
     assert!(run(&user.path("nowhere")).contains("nowhere"));
+    let file = nano().join("config.json");
+    assert!(run(&file).contains("config.json/config.json"));
+    let message = stderr(&user.command("run --prompt a --model").arg(&file).output().unwrap());
+    assert!(message.contains("Name the model's folder"), "{message}");
     let model = copy_of_nano();
     let shard = "model-00002-of-00004.safetensors";
     OpenOptions::new().write(true).open(model.path().join(shard)).unwrap().set_len(100_000).unwrap();
@@ -127,8 +143,12 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = user.on_nano(arguments).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(4));
-        assert!(stderr(&output).contains("Cannot write"), "{}", stderr(&output));
+        let message = stderr(&output);
+        assert!(message.contains("Cannot write") && message.contains("to standard output"), "{message}");
     }
+    let output = user.run("--prompt Hello! --seed 1 --max-tokens 1 --logits /dev/full");
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("Cannot write the logits to /dev/full"), "{}", stderr(&output));
 }
 
 #[test]

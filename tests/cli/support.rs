@@ -1,11 +1,16 @@
 //! The program with a home of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
 use crate::nano::nano;
+
+/// The tiny checkpoint of the tests.
+pub(crate) fn tiny() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny")
+}
 
 /// A user who has never run the program.
 pub(crate) struct User {
@@ -36,6 +41,7 @@ impl User {
         }
         command.env("HOME", self.home.path());
         command.env("XDG_DATA_HOME", self.path("data")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.args(arguments.split_whitespace());
         command
     }

@@ -9,6 +9,7 @@ use dormouse::model::Observer;
 use dormouse::protocol::{
     Command, Conversation, Finish, Message, Part, Phase, Prompt, Sampling, Telemetry, Thinking,
 };
+use dormouse::store::Store;
 use serde::Deserialize;
 
 use crate::driver::{Driver, Turn};
@@ -37,6 +38,39 @@ fn greedy_ids_are_those_of_the_code_that_trained_the_model() {
         let turn = driver.run(request);
         assert_eq!(turn.outcome.ids, one.greedy, "{}", one.text);
     }
+}
+
+/// Notes the telemetry's bytes as each layer begins.
+#[derive(Debug, Default)]
+struct Bytes {
+    telemetry: OnceLock<Arc<Telemetry>>,
+    seen: Mutex<Vec<u64>>,
+}
+
+impl Observer for Bytes {
+    fn store(&self, store: &Store) {
+        let sample = self.telemetry.get().unwrap().sample();
+        let counters = store.counters();
+        assert!(sample.trunk_bytes <= counters.trunk_bytes && sample.late <= counters.late);
+        self.seen.lock().unwrap().push(sample.trunk_bytes + sample.expert_bytes);
+    }
+}
+
+/// At full size a pass takes half a minute: who watches sees bytes come in meanwhile.
+#[test]
+fn numbers_move_within_a_pass() {
+    let bytes = Arc::new(Bytes::default());
+    let driver = Driver::new(engine::spawn_observed(Arc::clone(&bytes) as Arc<_>).unwrap());
+    bytes.telemetry.set(Arc::clone(&driver.link.telemetry)).unwrap();
+    let layers = driver.load(&nano(), 1).unwrap().layers;
+    let turn = { driver }.greedy(&[2051, 262], 3);
+    assert_eq!(turn.outcome.tokens.len(), turn.outcome.decode_s.len());
+    assert!(turn.outcome.waits.late + turn.outcome.waits.in_time > 0);
+    let seen = bytes.seen.lock().unwrap();
+    assert_eq!(seen.len(), layers * 3);
+    assert!(seen.is_sorted());
+    let within: HashSet<_> = seen[..layers].iter().collect();
+    assert!(within.len() > layers / 2, "{seen:?}");
 }
 
 /// The second turn of a chat reads only what is new, and computes the bits that it would from the beginning.
@@ -207,32 +241,4 @@ fn the_context_limit_ends_a_turn() {
     assert_eq!((turn.outcome.finish, turn.outcome.ids.len()), (Finish::Length, 3));
     let too_long: Vec<u32> = (300..340).collect();
     assert_eq!(driver.greedy(&too_long, 1).outcome.finish, Finish::Error);
-}
-
-/// At full size a pass takes seconds, and the screen shows what it reads meanwhile.
-#[test]
-fn numbers_move_within_a_pass() {
-    #[derive(Default)]
-    struct Sampler {
-        telemetry: OnceLock<Arc<Telemetry>>,
-        bytes: Mutex<Vec<u64>>,
-    }
-    impl Observer for Sampler {
-        fn layer(&self, layer: usize) {
-            if let Some(telemetry) = self.telemetry.get() {
-                let sample = telemetry.sample();
-                assert_eq!((sample.layer, sample.phase), (layer as u64, Phase::Prefill));
-                self.bytes.lock().unwrap().push(sample.expert_bytes);
-            }
-        }
-    }
-    let sampler = Arc::new(Sampler::default());
-    let mut driver = Driver::new(engine::spawn_observed(sampler.clone()).unwrap());
-    driver.load(&nano(), 2).unwrap();
-    sampler.telemetry.set(Arc::clone(&driver.link.telemetry)).unwrap();
-    assert_eq!(driver.greedy(&[300, 301, 302], 0).outcome.finish, Finish::Length);
-    let bytes = sampler.bytes.lock().unwrap();
-    // The first layer has no experts, and what a layer read is told as the next one begins.
-    assert_eq!((bytes.len(), bytes[0]), (9, 0));
-    assert!(bytes[8] > bytes[4] && bytes[4] > 0, "{bytes:?}");
 }

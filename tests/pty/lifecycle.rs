@@ -44,17 +44,20 @@ fn a_stop_gives_the_terminal_to_the_shell_and_a_continue_takes_it_back() {
         child.get_argv().iter().map(|word| format!("'{}'", word.to_str().unwrap())).collect();
     shell.env("DORMOUSE_SCENE", "chat");
     let mut terminal = Terminal::start(shell, 80, 24);
-    terminal.wait_for("shell>");
+    // Only at its prompt does the shell have the keyboard.
+    let at_prompt = |screen: &str| screen.trim_end().ends_with("shell>");
+    terminal.wait_until("the prompt", at_prompt);
     terminal.keys(&format!("{}\r", argv.join(" ")));
     terminal.wait_for("● ready");
     terminal.keys("a draft");
     terminal.wait_for("❯ a draft");
     for _ in 0..2 {
         terminal.keys("\x1a");
-        terminal.wait_for("Stopped");
+        terminal.wait_until("the prompt", at_prompt);
+        assert!(terminal.text().contains("Stopped"), "{}", terminal.text());
         terminal.assert_restored_to_shell();
         terminal.keys("echo it is $((40+2))\r");
-        terminal.wait_for("it is 42");
+        terminal.wait_until("the prompt", |screen| screen.contains("it is 42") && at_prompt(screen));
         terminal.keys("fg\r");
         terminal.wait_for("❯ a draft");
         assert!(terminal.screen().alternate_screen() && terminal.screen().bracketed_paste());
@@ -64,9 +67,7 @@ fn a_stop_gives_the_terminal_to_the_shell_and_a_continue_takes_it_back() {
     terminal.keys("\x15");
     terminal.wait_without("a draft");
     terminal.keys("\x03");
-    terminal.wait_for("left: Quit");
-    // What is typed before the shell reads again may be thrown away.
-    terminal.wait_until("the shell's prompt", |screen| screen.trim_end().ends_with("shell>"));
+    terminal.wait_until("the prompt", |screen| screen.contains("left: Quit") && at_prompt(screen));
     terminal.assert_restored_to_shell();
     terminal.keys("exit\r");
     terminal.wait();
@@ -99,6 +100,21 @@ fn a_stop_from_outside_is_repaired_as_well() {
     chat.keys("\x03");
     assert_eq!(chat.wait(), 0);
     chat.assert_restored();
+}
+
+#[test]
+fn a_key_that_comes_with_a_new_size_is_not_lost() {
+    let mut chat = Terminal::start(scripted("chat"), 80, 24);
+    chat.wait_for("● ready");
+    for number in 1..=60 {
+        chat.resize(80 - number % 2, 24);
+        chat.keys("x");
+        chat.wait_for(&format!("❯ {}", "x".repeat(usize::from(number))));
+    }
+    chat.keys("\x15");
+    chat.wait_without("❯ x");
+    chat.keys("\x03");
+    assert_eq!(chat.wait(), 0);
 }
 
 #[test]

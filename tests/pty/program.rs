@@ -6,8 +6,12 @@ use tempfile::TempDir;
 
 use crate::terminal::{Terminal, dormouse};
 
+/// The program with a new home, in which only the temperature is set, so that answers are the same every time.
 fn start(columns: u16, rows: u16) -> (Terminal, TempDir) {
     let home = tempfile::tempdir().unwrap();
+    let config = home.path().join("config/dormouse");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), "temperature = 0\n").unwrap();
     let mut terminal = Terminal::start(dormouse(home.path()), columns, rows);
     terminal.wait_for("● ready");
     (terminal, home)

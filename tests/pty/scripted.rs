@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dormouse::protocol::{
-    COMMANDS, CancelFlag, Command, EVENTS, EngineLink, Event, ExitCode, ExpertCounts, Finish, Message,
-    ModelFacts, Outcome, Part, Phase, Prompt, Telemetry, TurnId, TurnRequest, UserError,
+    COMMANDS, CancelFlag, Command, EVENTS, EngineLink, Event, ExitCode, Finish, Message, ModelFacts, Outcome,
+    Part, Phase, PlanFacts, Prompt, Telemetry, TurnId, TurnRequest, UserError,
 };
 use dormouse::units::Bytes;
 
@@ -118,6 +118,7 @@ impl Engine {
             context_limit: 8192,
             resident: Bytes(9_000_000),
             streamed: Bytes(0),
+            plan: PlanFacts::default(),
             reader: "buffered",
             checked: false,
             slots: 64,
@@ -231,16 +232,13 @@ impl Engine {
         self.say(Event::Finished {
             turn,
             outcome: Box::new(Outcome {
-                finish,
                 error,
                 ids: (0..u32::try_from(tokens).unwrap()).collect(),
                 seed: 1,
                 prefill_s: 0.4,
                 decode_s: vec![0.012; tokens.saturating_sub(1)],
                 first_token_s: (tokens > 0).then_some(0.42),
-                trunk_bytes: 0,
-                expert_bytes: 0,
-                experts: ExpertCounts::default(),
+                ..Outcome::new(finish)
             }),
         });
     }

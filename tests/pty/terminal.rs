@@ -217,8 +217,6 @@ pub(crate) fn dormouse(home: &Path) -> CommandBuilder {
         command.env(name, home.join(folder));
     }
     command.env("HOME", home);
-    // The same answers every time.
-    command.args(["--temperature", "0"]);
     command
 }
 

@@ -1,9 +1,10 @@
 //! What the engine says, and the life of a turn. However a turn ends, the state comes back to idle.
 
 use super::{App, Effect, Engine, Running};
+use crate::chat::Turn;
 use crate::protocol::{
-    CancelFlag, Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, Sampling, TurnId,
-    TurnRequest, UserError,
+    CancelFlag, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, Sampling, TurnId, TurnRequest,
+    UserError,
 };
 use crate::session::{End, PromptDigest, Record, TurnStart};
 use crate::tui::transcript::Facts;
@@ -155,27 +156,17 @@ impl App {
         let error = outcome.error.as_ref().map(|error| error.title.clone()).unwrap_or_default();
         let end = End { finish: outcome.finish, at: 0, error };
         self.transcript.finish(turn, outcome);
+        // Not put into the draft by itself: whoever types on at once would add to it unseen.
+        if self.transcript.turns().last().is_some_and(Turn::is_lost) {
+            self.notify("The message is not part of the conversation; Up brings it back.");
+        }
         vec![Effect::Record(Record::End(end))]
     }
 
     /// Ends the running turn, of which nothing more will come.
     fn fail_running(&mut self, error: &UserError) -> Vec<Effect> {
         let Some(turn) = self.running.as_ref().map(|running| running.turn) else { return Vec::new() };
-        self.finish(
-            turn,
-            Outcome {
-                finish: Finish::Error,
-                error: Some(error.clone()),
-                ids: Vec::new(),
-                seed: 0,
-                prefill_s: 0.0,
-                decode_s: Vec::new(),
-                first_token_s: None,
-                trunk_bytes: 0,
-                expert_bytes: 0,
-                experts: ExpertCounts::default(),
-            },
-        )
+        self.finish(turn, Outcome { error: Some(error.clone()), ..Outcome::new(Finish::Error) })
     }
 
     fn facts_of(&mut self, turn: TurnId) -> Option<&mut Facts> {

@@ -186,7 +186,7 @@ impl App {
     pub(crate) fn update(&mut self, msg: Msg) -> Vec<Effect> {
         match msg {
             Msg::Clock(sample) => {
-                self.pulse.observe(sample);
+                self.pulse.observe(&sample);
                 if self.notice.as_ref().is_some_and(|notice| notice.until <= self.now()) {
                     self.notice = None;
                 }

@@ -22,7 +22,7 @@ pub(crate) struct Pulse {
 
 impl Pulse {
     /// Takes a sample in.
-    pub(crate) fn observe(&mut self, sample: Sample) {
+    pub(crate) fn observe(&mut self, sample: &Sample) {
         let moving = |s: &Sample| {
             (
                 s.phase,
@@ -35,16 +35,16 @@ impl Pulse {
                 s.pass_began_ns,
             )
         };
-        if moving(&sample) != moving(&self.now) {
+        if moving(sample) != moving(&self.now) {
             self.moved_at = sample.at;
         }
         if self.kept.back().is_none_or(|last| sample.at - last.at >= STEP_S) {
             if self.kept.len() == KEPT {
                 self.kept.pop_front();
             }
-            self.kept.push_back(sample);
+            self.kept.push_back(*sample);
         }
-        self.now = sample;
+        self.now = *sample;
     }
 
     /// The newest sample.
@@ -118,22 +118,22 @@ mod tests {
     fn many_tokens_are_averaged_and_few_are_taken_one_by_one() {
         let mut pulse = Pulse::default();
         for step in 0..20 {
-            pulse.observe(sample(f64::from(step) * 0.5, u64::try_from(step).unwrap() * 5));
+            pulse.observe(&sample(f64::from(step) * 0.5, u64::try_from(step).unwrap() * 5));
         }
         assert!((pulse.tokens_per_second().unwrap() - 10.0).abs() < 1e-9);
         assert!((pulse.rates().disk.0 - 1000.0).abs() < 1e-9);
         assert_eq!(pulse.disk_history().count(), 19);
-        pulse.observe(sample(100.0, 96));
+        pulse.observe(&sample(100.0, 96));
         assert_eq!(pulse.tokens_per_second(), Some(2.0));
     }
 
     #[test]
     fn stillness_is_noticed_and_ends() {
         let mut pulse = Pulse::default();
-        pulse.observe(sample(1.0, 1));
-        pulse.observe(sample(9.0, 1));
+        pulse.observe(&sample(1.0, 1));
+        pulse.observe(&sample(9.0, 1));
         assert!((pulse.still_s() - 8.0).abs() < 1e-9);
-        pulse.observe(Sample { layer: 1, ..sample(9.5, 1) });
+        pulse.observe(&Sample { layer: 1, ..sample(9.5, 1) });
         assert!(pulse.still_s() < 1e-9);
     }
 
@@ -141,7 +141,7 @@ mod tests {
     fn memory_of_samples_is_bounded() {
         let mut pulse = Pulse::default();
         for step in 0..1000 {
-            pulse.observe(sample(f64::from(step), 0));
+            pulse.observe(&sample(f64::from(step), 0));
         }
         assert_eq!(pulse.kept.len(), KEPT);
     }

@@ -104,6 +104,27 @@ fn pastes_and_newlines_do_not_send() {
 }
 
 #[test]
+fn a_refused_message_leaves_the_conversation_and_up_brings_it_back() {
+    let mut bench = Bench::answered();
+    let refuse = |bench: &mut Bench, turn| {
+        bench.finish(turn, Outcome { error: Some(failure()), ids: Vec::new(), ..outcome(Finish::Error) });
+    };
+    bench.send("far too long");
+    refuse(&mut bench, 2);
+    assert_eq!(bench.app.composer.text(), "");
+    let text = bench.text((80, 24));
+    assert!(text.contains("The message is not part of the conversation; Up brings it back."), "{text}");
+    bench.press(KeyCode::Up);
+    assert_eq!(bench.app.composer.text(), "far too long");
+    bench.press(KeyCode::Down);
+    bench.send("shorter");
+    let last = bench.generated().last().map(|request| request.prompt.clone());
+    let Some(Prompt::Chat(conversation)) = last else { panic!("no chat") };
+    assert_eq!(conversation.messages.len(), 3);
+    assert_eq!(conversation.messages[2], Message::user("shorter"));
+}
+
+#[test]
 fn the_cursor_stands_at_the_caret() {
     let mut bench = Bench::ready();
     bench.write("漢字，");
@@ -151,7 +172,7 @@ fn commands_do_what_they_say() {
     let mut bench = Bench::answered();
     bench.send("/nonsense");
     assert_eq!(bench.app.composer.text(), "/nonsense");
-    assert!(bench.text((80, 24)).contains("is not a command"));
+    assert!(bench.text((80, 24)).contains("is no command"));
     bench.ctrl('u');
     bench.send("/th");
     assert_eq!(bench.app.composer.text(), "");

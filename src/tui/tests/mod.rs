@@ -15,8 +15,7 @@ use super::app::{App, Effect, Msg};
 use super::theme::Theme;
 use super::{Options, view};
 use crate::protocol::{
-    Command, Event, ExitCode, ExpertCounts, Finish, ModelFacts, Outcome, Part, Phase, Sample, TurnId,
-    UserError,
+    Command, Event, ExitCode, Finish, ModelFacts, Outcome, Part, Phase, PlanFacts, Sample, TurnId, UserError,
 };
 use crate::units::Bytes;
 
@@ -62,6 +61,7 @@ impl Bench {
             context_limit: 8192,
             resident: Bytes(9_000_000),
             streamed: Bytes(0),
+            plan: PlanFacts::default(),
             reader: "buffered",
             checked: false,
             slots: 64,
@@ -192,16 +192,12 @@ impl Bench {
 
 fn outcome(finish: Finish) -> Outcome {
     Outcome {
-        finish,
-        error: None,
         ids: vec![7; 13],
         seed: 1,
         prefill_s: 0.5,
         decode_s: vec![0.25; 12],
         first_token_s: Some(0.5),
-        trunk_bytes: 0,
-        expert_bytes: 0,
-        experts: ExpertCounts::default(),
+        ..Outcome::new(finish)
     }
 }
 

@@ -132,3 +132,45 @@ fn push_block(rows: &mut Vec<Line<'static>>, follows: bool, block: Vec<Line<'sta
     }
     rows.extend(block);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laid_out(pieces: &[&str], kind: Kind) -> (Vec<String>, usize) {
+        let theme = Theme::new(false);
+        let mut flow = Flow::new(kind, Line::from("> "), Line::from("  "));
+        let mut raw = String::new();
+        for piece in pieces {
+            raw.push_str(piece);
+            flow.update(&raw, 40, &theme);
+        }
+        (
+            (0..flow.len()).filter_map(|row| flow.row(row)).map(ToString::to_string).collect(),
+            flow.settled.len(),
+        )
+    }
+
+    #[test]
+    fn blocks_settle_once_the_next_one_has_begun() {
+        let (rows, settled) = laid_out(&["one\n", "\ntwo", "\n\nthree\n"], Kind::Markdown);
+        assert_eq!(rows, ["  one", "", "  two", "", "  three"]);
+        assert_eq!(settled, 3);
+    }
+
+    #[test]
+    fn a_line_that_is_not_ended_may_still_become_something_else() {
+        // What looks like a fence becomes a row of the table before it.
+        let pieces = ["| a | b |\n|--|--|\n```<b>", "```"];
+        assert_eq!(laid_out(&pieces, Kind::Markdown).0, laid_out(&[&pieces.concat()], Kind::Markdown).0);
+        let pieces = ["title\n-", "--\ntext"];
+        assert_eq!(laid_out(&pieces, Kind::Markdown).0, laid_out(&[&pieces.concat()], Kind::Markdown).0);
+    }
+
+    #[test]
+    fn lines_settle_when_they_end() {
+        let (rows, settled) = laid_out(&["o", "ne\ntw", "o\nthree"], Kind::Plain);
+        assert_eq!(rows, ["> one", "  two", "  three"]);
+        assert_eq!(settled, 2);
+    }
+}

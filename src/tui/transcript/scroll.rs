@@ -366,6 +366,21 @@ mod tests {
     }
 
     #[test]
+    fn only_what_crosses_the_screen_is_laid_out() {
+        let chat = Chat::new(10_000);
+        let laid_out = |chat: &Chat| chat.scrollback.cells.iter().filter(|cell| cell.height() > 0).count();
+        assert!(laid_out(&chat) <= 3, "{}", laid_out(&chat));
+        let mut chat = chat;
+        chat.scrollback.page(-3);
+        chat.prepare();
+        assert!(laid_out(&chat) < 10, "{}", laid_out(&chat));
+        chat.scrollback.go_to_start();
+        chat.columns = 30;
+        chat.prepare();
+        assert!(laid_out(&chat) < 14, "{}", laid_out(&chat));
+    }
+
+    #[test]
     fn no_size_is_too_small() {
         for (columns, height) in [(0, 0), (1, 1), (2, 0), (0, 5), (3, 2)] {
             let mut chat = Chat::new(3);

@@ -134,11 +134,13 @@ fn experts(now: &Sample, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 fn disk(app: &App, now: &Sample, theme: &Theme) -> Vec<Line<'static>> {
+    let rates = app.pulse.rates();
     let mut lines = vec![
         title("Read from disk", theme),
         row("trunk", &Bytes(now.trunk_bytes).to_string(), theme),
         row("experts", &Bytes(now.expert_bytes).to_string(), theme),
-        row("now", &if app.moves() { app.pulse.rates().disk.to_string() } else { "–".to_owned() }, theme),
+        row("now", &if app.moves() { rates.disk.to_string() } else { "–".to_owned() }, theme),
+        row("waited for", &rates.waited.to_string(), theme),
     ];
     let history = gauge::sparkline(app.pulse.disk_history(), INNER);
     if !history.is_empty() {
