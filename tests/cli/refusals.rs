@@ -40,7 +40,7 @@ fn bad_usage_is_refused_before_anything_is_loaded() {
         ("--prompt a --context 4097".to_owned(), "asked for 4097 positions, the model was made for 4096"),
         ("--prompt a --reader telepathy".to_owned(), "reader = \"telepathy\" (from --reader)"),
         ("--prompt a --threads 0".to_owned(), "threads = \"0\" (from --threads)"),
-        ("--prompt a --threads 100000".to_owned(), "between 1 and 1024"),
+        ("--prompt a --threads 100000".to_owned(), "from 1 to 1024"),
         ("--prompt a --temperature nan".to_owned(), "temperature = \"nan\" (from --temperature)"),
         ("--prompt a --temperature -1".to_owned(), "temperature = \"-1\" (from --temperature)"),
         ("--prompt a --top-p 0".to_owned(), "top_p = \"0\" (from --top-p)"),
