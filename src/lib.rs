@@ -17,6 +17,7 @@
 //! | [`store`] | where bytes live: the trunk, the experts' slots, reads |
 //! | [`model`] | the forward pass: KDA, gated MLA, residual mixes, router, experts |
 //! | [`engine`] | the thread that owns model and state: turns, sampling, telemetry |
+//! | [`session`] | conversations on disk: a journal for each |
 //! | [`setup`] | laying out the small model that is compiled in, sealing and checking a checkpoint, measuring disks |
 //! | [`tui`] | the full-screen chat |
 //! | [`cli`] | arguments as typed, one file for each verb |
@@ -38,8 +39,9 @@
 //! | `store` | `sys`, `units`, `checkpoint` |
 //! | `model` | `kernels`, `store`, `checkpoint` |
 //! | `engine` | `model`, `store`, `chat`, `protocol`, `kernels`, `checkpoint`, `tokenizer`, `sys`, `units` |
+//! | `session` | `sys`, `units`, `protocol` |
 //! | `setup` | `sys`, `units`, `config`, `checkpoint`, `store` |
-//! | `tui` | `protocol`, `units`, `config`, `chat`, `setup` |
+//! | `tui` | `protocol`, `units`, `config`, `chat`, `session`, `setup` |
 //! | `cli` | everything |
 //!
 //! The engine never names a widget, the screen never names a tensor.
@@ -52,6 +54,7 @@ pub mod engine;
 pub mod kernels;
 pub mod model;
 pub mod protocol;
+pub mod session;
 pub mod setup;
 pub mod store;
 pub mod sys;

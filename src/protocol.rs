@@ -24,7 +24,7 @@ use crate::units::Bytes;
 
 /// Depth of the command channel.
 pub const COMMANDS: usize = 8;
-/// Depth of the event channel: at one event a token, far more than a screen can fall behind.
+/// Depth of the event channel: at two or three events a token, far more than a screen can fall behind.
 pub const EVENTS: usize = 1024;
 
 /// Which turn an event belongs to. Unique within one run of the program.
@@ -96,6 +96,9 @@ pub struct TurnRequest {
     pub turn: TurnId,
     /// What the model reads.
     pub prompt: Prompt,
+    /// Ids that this turn has generated before it was cut. They are read after the prompt and not drawn again; their
+    /// [`Event::Delta`]s come first, and the turn goes on as if it had never stopped.
+    pub generated: Vec<u32>,
     /// How the next token is drawn.
     pub sampling: Sampling,
     /// Most tokens to generate; `None` is up to the context limit.
@@ -148,8 +151,17 @@ pub enum Event {
         turn: TurnId,
         /// All ids of the prompt.
         ids: Vec<u32>,
-        /// How many of them were still in the state from the turn before.
+        /// How many of them, and of the ids generated before, were still in a state from an earlier turn.
         reused: usize,
+    },
+    /// A token was drawn. What is shown of it, if anything, comes after it.
+    Token {
+        /// Its turn.
+        turn: TurnId,
+        /// The token.
+        id: u32,
+        /// Where its text belongs.
+        channel: Channel,
     },
     /// The logits of one step, in f32, one for each id of the vocabulary.
     Logits {
@@ -189,6 +201,19 @@ pub enum Part {
     ToolCall(ToolCall),
 }
 
+/// Where in the model's output a text belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// To the reasoning. Still so at the end: it was cut before it came to an answer.
+    Thinking,
+    /// To the answer.
+    Answer,
+    /// To tool calls.
+    Tools,
+    /// To none: one was closed and no other opened. White space is dropped here, and any other text is an answer.
+    Between,
+}
+
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
@@ -221,13 +246,13 @@ pub struct Outcome {
     pub finish: Finish,
     /// The failure, where it failed.
     pub error: Option<UserError>,
-    /// The generated ids, the stop id included.
+    /// The generated ids, those of before a cut and the stop id included.
     pub ids: Vec<u32>,
     /// The seed that was used.
     pub seed: u64,
     /// Seconds that reading the prompt took.
     pub prefill_s: f64,
-    /// Seconds of each pass that decoded one token: one shorter than `ids`, since the first comes of the prefill.
+    /// Seconds of each pass that decoded one token: one shorter than the drawn ids, since the first comes of the prefill.
     pub decode_s: Vec<f64>,
     /// Seconds from the command to the first token, where there was one.
     pub first_token_s: Option<f64>,
@@ -291,6 +316,8 @@ pub struct Waits {
 pub struct ModelFacts {
     /// Name of its folder.
     pub name: String,
+    /// Digest of its config and of the headers of its shards.
+    pub digest: u64,
     /// Decoder layers.
     pub layers: usize,
     /// Routed experts in a layer.

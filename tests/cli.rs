@@ -8,12 +8,16 @@ mod bench;
 mod container;
 #[path = "cli/contract.rs"]
 mod contract;
+#[path = "cli/disk_full.rs"]
+mod disk_full;
 #[path = "support/nano.rs"]
 mod nano;
 #[path = "cli/plan.rs"]
 mod plan;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/sessions.rs"]
+mod sessions;
 #[path = "cli/stopping.rs"]
 mod stopping;
 #[path = "cli/support.rs"]

@@ -8,5 +8,7 @@ mod driver;
 mod failures;
 #[path = "support/nano.rs"]
 mod nano;
+#[path = "engine/reuse.rs"]
+mod reuse;
 #[path = "engine/turns.rs"]
 mod turns;

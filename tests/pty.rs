@@ -27,7 +27,7 @@ fn scripted_child() {
         suggestions: vec!["What is a dormouse?".to_owned()],
         ..Options::default()
     };
-    let exit = run(options, scripted::spawn(&scene)).unwrap();
+    let exit = run(options, scripted::spawn(&scene), None).unwrap();
     println!("left: {exit:?}");
     if let Exit::Signal(number) = exit {
         std::process::exit(128 + number);

@@ -15,9 +15,10 @@ mod spelled;
 mod tag;
 mod transcript;
 
+pub use crate::protocol::Channel;
 pub use error::Error;
 pub use openai::messages_from_openai;
-pub use parse::{Channel, Parser};
+pub use parse::Parser;
 pub use render::{Segment, encode, render};
 pub use tag::Markers;
 pub use transcript::{Transcript, Turn};

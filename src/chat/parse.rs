@@ -3,21 +3,8 @@
 use super::call::Call;
 use super::spelled::{Item, Scanner};
 use super::tag::{Head, Marker, Markers, Name};
-use crate::protocol::{Part, Thinking};
+use crate::protocol::{Channel, Part, Thinking};
 use crate::tokenizer::{Decoder, Tokenizer};
-
-/// Where the text that comes next belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
-    /// To the reasoning. Still so at the end: it was cut before it came to an answer.
-    Thinking,
-    /// To the answer.
-    Answer,
-    /// To tool calls.
-    Tools,
-    /// To none: one was closed and no other opened. White space is dropped here, and any other text is an answer.
-    Between,
-}
 
 /// Reads the ids that a model generates after a prompt, and never fails on any of them.
 ///

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand};
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::config::Key;
 use crate::units::Bytes;
@@ -17,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   dormouse                              chat with the small model that comes with the program
   dormouse --model ~/k3 --memory 24GiB  chat with Kimi K3 in 24 GiB
+  dormouse --continue                   chat on where you left
   dormouse run --prompt 'Hello!'        one answer on standard output
 
 Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
@@ -29,6 +30,8 @@ Examples:
   dormouse run --prompt 'Tell me a joke.'
   dormouse run --prompt-file question.txt --think high --max-tokens 500
   dormouse run --messages chat.json --json --seed 7
+  dormouse run --session trip --prompt 'Where shall we go?'
+  dormouse run --session trip --continue
   dormouse run --ids 2051,262,2053 --temperature 0 --logits logits.f32 --json
 
 Exit codes: 0 done, 2 usage or settings, 3 the model's files, 4 memory, disk or threads,
@@ -46,6 +49,9 @@ understood, 130 stopped by the user.";
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) common: Common,
+    /// Chat on in the session that was written last
+    #[arg(long = "continue")]
+    pub(super) go_on: bool,
     #[command(subcommand)]
     pub(super) verb: Option<Verb>,
 }
@@ -105,8 +111,20 @@ impl Common {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
+    /// Chat, as without a verb
+    Chat {
+        /// Chat on in this session
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
     /// Generate one turn on standard output
     Run(Run),
+    /// The conversations that were written down
+    Sessions {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: Sessions,
+    },
     /// Show how memory would be divided and what a token would cost, without loading anything
     Plan(Plan),
     /// Check a checkpoint's files, all of their content too where it was sealed
@@ -114,6 +132,46 @@ pub(super) enum Verb {
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
+}
+
+/// What can be done with sessions.
+#[derive(Debug, Subcommand)]
+pub(super) enum Sessions {
+    /// List all, the one that was written last first
+    List,
+    /// Show a conversation
+    Show {
+        /// Name of the session
+        id: String,
+    },
+    /// Give a session another title
+    Rename {
+        /// Name of the session
+        id: String,
+        /// How it is to be called
+        title: String,
+    },
+    /// Write a conversation to standard output
+    Export {
+        /// Name of the session
+        id: String,
+        /// Markdown, messages as OpenAI has them, or one line of generated ids for each turn
+        #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
+        format: ExportFormat,
+    },
+    /// Delete a session for good
+    Delete {
+        /// Name of the session
+        id: String,
+    },
+}
+
+/// Forms in which a session is exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportFormat {
+    Markdown,
+    Openai,
+    Ids,
 }
 
 /// What memory would be used for.
@@ -205,6 +263,18 @@ pub(super) struct Run {
     /// A conversation, as a JSON list in the form of OpenAI's chat messages
     #[arg(long, value_name = "F.json", group = "input")]
     pub(super) messages: Option<PathBuf>,
+    /// Finish the last turn of the session, which was cut, to the answer that it would have become
+    #[arg(
+        id = "continue",
+        long = "continue",
+        group = "input",
+        requires = "session",
+        conflicts_with_all = ["seed", "max_tokens"]
+    )]
+    pub(super) go_on: bool,
+    /// Write the turn down in this session, after the turns before it; a new name makes a new session
+    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "messages", "raw"])]
+    pub(super) session: Option<String>,
     /// Take the text of --prompt or --prompt-file as it is, without the chat format
     #[arg(long, conflicts_with_all = ["ids", "messages"])]
     pub(super) raw: bool,

@@ -1,39 +1,95 @@
 //! `dormouse`: the full-screen chat.
 
 use super::args::Common;
-use super::{Done, no_resource, settings};
-use crate::protocol::UserError;
-use crate::tui::{self, Exit, Options};
+use super::settings::Resolved;
+use super::words::Words;
+use super::{Done, kept, no_resource, settings};
+use crate::engine::sampler;
+use crate::protocol::{ExitCode, UserError};
+use crate::session::{Folder, Opened};
+use crate::tui::{self, Exit, Keeper, Options};
 use crate::{engine, setup};
 
 /// Messages that a newcomer could begin with, of what the small model can talk about.
 const SUGGESTIONS: [&str; 3] =
     ["What is Dormouse?", "What is the capital of Italy?", "Tell me a short story."];
 
+/// Which conversation is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which<'a> {
+    /// A new one.
+    New,
+    /// The one that was written last.
+    Last,
+    /// The one of this name.
+    Named(&'a str),
+}
+
 /// Starts the engine and hands it to the screen.
-pub(super) fn chat(common: &Common) -> Result<Done, UserError> {
-    let resolved = settings::resolve(common)?;
+pub(super) fn chat(common: &Common, which: Which<'_>) -> Result<Done, UserError> {
+    let mut resolved = settings::resolve(common)?;
     // Before the small model is laid out: a script that forgot `run` should leave nothing behind.
     tui::check_terminal()?;
+    let folder = kept::folder(&resolved.paths);
+    let opened = open(&folder, &mut resolved, which)?;
     let settings = resolved.settings()?;
-    let demo = resolved.model.is_none();
-    let folder = settings.model.file_name().map(|name| name.to_string_lossy().into_owned());
-    let options = Options {
-        model_label: if demo {
-            setup::NAME.to_owned()
-        } else {
-            folder.unwrap_or_else(|| "Kimi K3".to_owned())
-        },
+    // A session of the small model names its folder.
+    let bundled = resolved.paths.models().join(setup::NAME).canonicalize().ok();
+    let full = settings.model.canonicalize().unwrap_or_else(|_unreadable| settings.model.clone());
+    let demo = resolved.model.is_none() || bundled.is_some_and(|bundled| bundled == full);
+    let name = full.file_name().map(|name| name.to_string_lossy().into_owned());
+    let label = name.clone().unwrap_or_else(|| "Kimi K3".to_owned());
+    let mut options = Options {
+        model_label: if demo { setup::NAME.to_owned() } else { label },
         demo,
         thinking: resolved.thinking,
         sampling: resolved.sampling,
         max_tokens: None,
         suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
+        first_seed: sampler::random_seed(),
         settings,
+        ..Options::default()
     };
+    let mut keeper = Keeper::new(folder, full.to_string_lossy().into_owned(), name.unwrap_or_default());
+    if let Some((id, Opened { session, damage, journal })) = opened {
+        let words = Words::of(&full)?;
+        if session.header.model != words.digest {
+            return Err(kept::other_model(&id, &session, &full));
+        }
+        options.transcript = words.transcript(&session, session.turns.len(), &id);
+        options.notice = damage.map(|damage| format!("Session {id}: {damage}; they are in {id}.lost now."));
+        options.session = Some(id.clone());
+        keeper = keeper.going_on(id, journal);
+    }
     let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
-    Ok(match tui::run(options, link)? {
+    Ok(match tui::run(options, link, Some(keeper))? {
         Exit::Quit => Done::Well,
         Exit::Signal(signal) => Done::Signal(signal),
     })
+}
+
+/// Opens the session that was asked for. Where the user names no model, it is that of the session.
+fn open(
+    folder: &Folder,
+    resolved: &mut Resolved,
+    which: Which<'_>,
+) -> Result<Option<(String, Opened)>, UserError> {
+    let id = match which {
+        Which::New => return Ok(None),
+        Which::Named(id) => id.to_owned(),
+        Which::Last => {
+            let readable = folder.list()?.into_iter().find(|entry| entry.content.is_ok());
+            let none = || {
+                let detail = format!("{} holds none", folder.dir().display());
+                UserError::new(ExitCode::Usage, "There is no session to go on with", detail)
+                    .with_hint("`dormouse` alone begins one.")
+            };
+            readable.ok_or_else(none)?.id
+        }
+    };
+    if resolved.model.is_none() {
+        resolved.model = kept::model_of(&resolved.paths, &id);
+    }
+    let opened = folder.open(&id)?;
+    Ok(Some((id, opened)))
 }

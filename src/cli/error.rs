@@ -5,7 +5,7 @@ use std::io::Write;
 use super::output::clean;
 use crate::protocol::{ExitCode, UserError};
 use crate::setup::seal;
-use crate::{config, setup};
+use crate::{config, session, setup};
 
 /// Prints a failure to standard error. File names and stored text in it may hold control codes; they stay out.
 pub(super) fn print(error: &UserError) {
@@ -73,5 +73,21 @@ impl From<setup::Error> for UserError {
                     .with_hint("Install it again.")
             }
         }
+    }
+}
+
+impl From<session::Error> for UserError {
+    fn from(error: session::Error) -> Self {
+        let (code, hint) = match &error {
+            session::Error::Missing { .. } => (ExitCode::Usage, "`dormouse sessions list` shows all."),
+            session::Error::InUse { .. } => (ExitCode::Usage, "Leave the other one first."),
+            session::Error::Id { .. } | session::Error::Exists { .. } => (ExitCode::Usage, ""),
+            session::Error::Foreign { .. } => (ExitCode::Usage, "Delete the file, or name another session."),
+            session::Error::Version { .. } => (ExitCode::Usage, "Open it with the version that wrote it."),
+            session::Error::Read(_) | session::Error::Io { .. } => {
+                (ExitCode::Resources, "Sessions lie in the user's data folder; DORMOUSE_HOME names another.")
+            }
+        };
+        Self::new(code, "The session cannot be used", error.to_string()).with_hint(hint)
     }
 }

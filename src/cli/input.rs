@@ -14,14 +14,6 @@ const LIMIT: u64 = 64 << 20;
 
 /// The prompt that was asked for. Files are read here, before anything is loaded.
 pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError> {
-    let of_text = |text: String| {
-        if text.trim().is_empty() {
-            let detail = "the text has nothing in it but white space".to_owned();
-            return Err(UserError::new(ExitCode::Usage, "The prompt is empty", detail)
-                .with_hint("Ask something, like --prompt 'Tell me a joke.'"));
-        }
-        Ok(if run.raw { Prompt::Raw(text) } else { conversation(vec![Message::user(text)], thinking) })
-    };
     if let Some(list) = &run.ids {
         return ids(list).map(Prompt::Ids);
     }
@@ -36,15 +28,26 @@ pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError>
         }
         return Ok(conversation(messages, thinking));
     }
-    if let Some(path) = &run.prompt_file {
-        let text = String::from_utf8(read(path)?).map_err(|error| {
+    let text = message(run)?;
+    Ok(if run.raw { Prompt::Raw(text) } else { conversation(vec![Message::user(text)], thinking) })
+}
+
+/// The message of the user, typed or from a file.
+pub(super) fn message(run: &Run) -> Result<String, UserError> {
+    let text = match &run.prompt_file {
+        None => run.prompt.clone().unwrap_or_default(),
+        Some(path) => String::from_utf8(read(path)?).map_err(|error| {
             let place = error.utf8_error().valid_up_to();
             let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
             UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
-        })?;
-        return of_text(text);
+        })?,
+    };
+    if text.trim().is_empty() {
+        let detail = "the text has nothing in it but white space".to_owned();
+        return Err(UserError::new(ExitCode::Usage, "The prompt is empty", detail)
+            .with_hint("Ask something, like --prompt 'Tell me a joke.'"));
     }
-    of_text(run.prompt.clone().unwrap_or_default())
+    Ok(text)
 }
 
 fn conversation(messages: Vec<Message>, thinking: Thinking) -> Prompt {

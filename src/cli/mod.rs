@@ -7,6 +7,8 @@
 //! | `chat` | the full-screen chat, which is what the program does without a verb |
 //! | `run` | one turn for a script, on standard output |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
+//! | `kept`, `words` | a run's turn in a session, and the text of its ids |
+//! | `sessions` | the conversations that were written down: listed, shown, exported, deleted |
 //! | `plan` | how memory would be divided |
 //! | `verify` | checking a checkpoint, and sealing it |
 //! | `bench` | measuring the disk, decoding, and the arithmetic |
@@ -19,13 +21,16 @@ mod chat;
 mod error;
 mod input;
 mod json;
+mod kept;
 mod output;
 mod plan;
 mod progress;
 mod report;
 mod run;
+mod sessions;
 mod settings;
 mod verify;
+mod words;
 
 use std::ffi::OsString;
 use std::io;
@@ -34,6 +39,7 @@ use clap::Parser;
 
 use crate::protocol::{ExitCode, UserError};
 use args::{Args, Bench, Verb};
+use chat::Which;
 
 /// How a verb ended, if it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +76,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
-        None => chat::chat(&args.common),
+        None => chat::chat(&args.common, if args.go_on { Which::Last } else { Which::New }),
+        Some(_) if args.go_on => Err(UserError::new(
+            ExitCode::Usage,
+            "`--continue` stands alone here",
+            "before a verb it means the chat, and another verb was given",
+        )
+        .with_hint("`dormouse run --session ID --continue` finishes a turn.")),
+        Some(Verb::Chat { session: None }) => chat::chat(&args.common, Which::New),
+        Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id)),
         Some(Verb::Run(run)) => run::run(&args.common, run),
+        Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
         Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),
         Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),
         Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),

@@ -77,6 +77,7 @@ struct Memory {
     program: u64,
     state: u64,
     context: u64,
+    copies: u64,
     activations: u64,
     vectors: u64,
     tiles: u64,
@@ -160,6 +161,7 @@ impl From<&PlanFacts> for Object {
                 program: facts.program.0,
                 state: facts.state.0,
                 context: facts.context.0,
+                copies: facts.copies.0,
                 activations: facts.activations.0,
                 vectors: facts.vectors.0,
                 tiles: tiles(facts).0,
@@ -226,6 +228,7 @@ fn text(facts: &PlanFacts) -> String {
     line("  program", &facts.program.to_string(), "code, stacks, tokenizer, index of the checkpoint");
     line("  state", &facts.state.to_string(), "of the conversation, whatever its length");
     line("  context", &facts.context.to_string(), &format!("{} positions", facts.positions));
+    line("  copies", &facts.copies.to_string(), "of state and context, to retry or edit a message");
     line(
         "  activations",
         &facts.activations.to_string(),

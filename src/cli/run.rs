@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::io::{self, stdout};
+use std::path::Path;
 use std::time::Duration;
 
 use crossbeam_channel::RecvTimeoutError;
 
 use super::args::{Common, Run};
+use super::kept::{self, KeptTurn};
 use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
+use super::settings::Resolved;
 use super::{Done, error, input, json, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
@@ -70,6 +73,35 @@ pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
     done
 }
 
+/// What was asked for.
+enum Input {
+    /// One turn that stands for itself.
+    Alone(Prompt),
+    /// The next message of a session, or none: its last turn goes on.
+    InSession { id: String, text: Option<String> },
+}
+
+impl Input {
+    fn read(args: &Run, resolved: &Resolved) -> Result<Self, UserError> {
+        Ok(match &args.session {
+            None => Self::Alone(input::prompt(args, resolved.thinking)?),
+            Some(id) => {
+                let text = if args.go_on { None } else { Some(input::message(args)?) };
+                Self::InSession { id: id.clone(), text }
+            }
+        })
+    }
+}
+
+/// What the engine is to do.
+struct Work {
+    prompt: Prompt,
+    generated: Vec<u32>,
+    sampling: Sampling,
+    max_tokens: Option<usize>,
+    kept: Option<KeptTurn>,
+}
+
 struct Headless<'a> {
     args: &'a Run,
     report: Report,
@@ -79,8 +111,8 @@ struct Headless<'a> {
 impl Headless<'_> {
     fn drive(&mut self, common: &Common) -> Result<(), Halt> {
         // What is cheap to find wrong is looked at before anything is loaded.
-        let resolved = settings::resolve(common)?;
-        let prompt = input::prompt(self.args, resolved.thinking)?;
+        let mut resolved = settings::resolve(common)?;
+        let input = Input::read(self.args, &resolved)?;
         let logits = match &self.args.logits {
             None => None,
             Some(path) => Some(LogitsFile::create(path).map_err(|error| {
@@ -91,7 +123,13 @@ impl Headless<'_> {
         let stop =
             StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
         let demo = resolved.model.is_none();
+        if let Some(id) = &self.args.session
+            && demo
+        {
+            resolved.model = kept::model_of(&resolved.paths, id);
+        }
         let settings = resolved.settings()?;
+        let mut work = self.work(input, &resolved, &settings.model)?;
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
         send(&link, Command::Load(settings))?;
         let facts = self.wait_for_model(&link, &stop)?;
@@ -100,11 +138,41 @@ impl Headless<'_> {
         if !facts.checked && !demo {
             self.progress.note(UNCHECKED);
         }
-        let sampling = Sampling { seed: self.args.seed, ..resolved.sampling };
-        let result = self.turn(&link, &stop, prompt, sampling, logits);
+        if let Work { kept: Some(kept), sampling, max_tokens, .. } = &mut work {
+            (*sampling, *max_tokens) = kept.begin(&facts);
+        }
+        let kept = work.kept.take();
+        let mut result = self.turn(&link, &stop, work, kept.as_ref(), logits);
+        if let Some(kept) = kept {
+            let (finish, error) = match &result {
+                Ok(finish) => (*finish, None),
+                // The turn is as whole as it can be without a reader.
+                Err(Halt::Cancelled | Halt::NobodyReads) => (Finish::Cancelled, None),
+                Err(Halt::Failed(error)) => (Finish::Error, Some(error)),
+            };
+            // The first failure is the one to tell.
+            if let Err(error) = kept.end(finish, error, || stop.is_set())
+                && !matches!(result, Err(Halt::Failed(_)))
+            {
+                result = Err(error.into());
+            }
+        }
         // What the turn took up counts as well: the state grows with it.
         self.report.memory.budget = link.telemetry.sample().budget;
-        result
+        result.map(|_finish| ())
+    }
+
+    /// What the engine is to do, as far as it is known before the model is loaded.
+    fn work(&self, input: Input, resolved: &Resolved, model: &Path) -> Result<Work, UserError> {
+        let sampling = Sampling { seed: self.args.seed, ..resolved.sampling };
+        let max_tokens = self.args.max_tokens;
+        Ok(match input {
+            Input::Alone(prompt) => Work { prompt, generated: Vec::new(), sampling, max_tokens, kept: None },
+            Input::InSession { id, text } => {
+                let (kept, prompt, generated) = KeptTurn::open(&id, text, self.args, resolved, model)?;
+                Work { prompt, generated, sampling, max_tokens, kept: Some(kept) }
+            }
+        })
     }
 
     fn wait_for_model(&mut self, link: &EngineLink, stop: &StopSignal) -> Result<Box<ModelFacts>, Halt> {
@@ -123,16 +191,17 @@ impl Headless<'_> {
         &mut self,
         link: &EngineLink,
         stop: &StopSignal,
-        prompt: Prompt,
-        sampling: Sampling,
+        work: Work,
+        kept: Option<&KeptTurn>,
         mut logits: Option<LogitsFile>,
-    ) -> Result<(), Halt> {
+    ) -> Result<Finish, Halt> {
         let cancel = CancelFlag::default();
         let request = TurnRequest {
             turn: TurnId(1),
-            prompt,
-            sampling,
-            max_tokens: self.args.max_tokens,
+            prompt: work.prompt,
+            generated: work.generated,
+            sampling: work.sampling,
+            max_tokens: work.max_tokens,
             prefill_chunk: self.args.prefill_chunk,
             logits: logits.is_some(),
             cancel: cancel.clone(),
@@ -144,7 +213,17 @@ impl Headless<'_> {
                 cancel.cancel();
             }
             match self.next_event(link)? {
-                Some(Event::Prompt { ids, .. }) => self.report.prompt_ids = ids,
+                Some(Event::Prompt { ids, .. }) => {
+                    if let Some(kept) = kept {
+                        kept.prompt(&ids)?;
+                    }
+                    self.report.prompt_ids = ids;
+                }
+                Some(Event::Token { id, channel, .. }) => {
+                    if let Some(kept) = kept {
+                        kept.token(id, channel, || stop.is_set())?;
+                    }
+                }
                 Some(Event::Logits { values, .. }) => {
                     if let Some(file) = &mut logits {
                         file.push(&values).map_err(|error| cannot_write(file.name(), &error))?;
@@ -172,7 +251,7 @@ impl Headless<'_> {
                         self.tell_of_silence();
                     }
                     return match (finish, error) {
-                        (Finish::Stop | Finish::Length, _) => Ok(()),
+                        (Finish::Stop | Finish::Length, _) => Ok(finish),
                         (Finish::Cancelled, _) => Err(Halt::Cancelled),
                         (Finish::Error, Some(error)) => Err(error.into()),
                         (Finish::Error, None) => Err(engine_left().into()),

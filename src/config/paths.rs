@@ -8,7 +8,7 @@ use super::Error;
 /// The folders of this user. Nothing is created here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// Models that the program lays out.
+    /// Models that the program lays out, and sessions.
     pub data: PathBuf,
     /// Holds `config.toml`.
     pub config: PathBuf,
@@ -38,6 +38,11 @@ impl Paths {
     /// The config file.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
+    }
+
+    /// Folder of the conversations that were written down.
+    pub fn sessions(&self) -> PathBuf {
+        self.data.join("sessions")
     }
 
     /// What the disks were measured at.

@@ -5,14 +5,15 @@ use std::time::Instant;
 
 use crossbeam_channel::{SendError, Sender};
 
-use super::load::{Kept, Loaded};
+use super::load::Loaded;
 use super::sampler::{self, Sampler};
+use super::shelf::{Kept, Start};
 use super::telemetry::{Watch, publish};
 use super::worker::{Gone, Record};
 use crate::chat::{self, Parser};
 use crate::model::{self, Observer, Rows, State};
 use crate::protocol::{
-    Event, ExitCode, Finish, Part, Phase, Prompt, Telemetry, TokenCost, TurnRequest, UserError,
+    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Telemetry, TokenCost, TurnRequest, UserError,
 };
 use crate::tokenizer::{Decoder, Tokenizer};
 
@@ -75,21 +76,26 @@ pub(super) fn run(
     record.outcome.seed = sampler.seed();
     let prompt = prompt_ids(loaded, &request.prompt)?;
     check(loaded, &prompt)?;
+    let sequence: Vec<u32> = prompt.iter().chain(&request.generated).copied().collect();
+    check_ids(loaded, &sequence)?;
     let mut output = match &request.prompt {
         Prompt::Chat(conversation) => {
             Output::Chat(Box::new(Parser::new(loaded.markers, conversation.thinking)))
         }
         Prompt::Raw(_) | Prompt::Ids(_) => Output::Text(Decoder::default()),
     };
-    let mut kept = take_state(loaded, &prompt);
-    let reused = kept.ids.len();
-    events.send(Event::Prompt { turn: request.turn, ids: prompt.clone(), reused })?;
+    let Start { mut kept, logits } = loaded.shelf.take(&sequence, loaded.model.config());
+    let (read, reused) = (prompt.len(), kept.ids.len());
+    events.send(Event::Prompt { turn: request.turn, ids: prompt, reused })?;
 
     let watch = Watch { telemetry, cancel: &request.cancel, beside: observer };
     let mut turn = Turn { loaded, request, record, events, watch, kept: &mut kept };
-    let finish = turn.prefill(&prompt).and_then(|logits| match logits {
-        None => Ok(Finish::Cancelled),
-        Some(logits) => turn.decode(&sampler, logits, &mut output),
+    let finish = turn.replay(&mut output, sequence.len()).and_then(|ended| match ended {
+        Some(finish) => Ok(finish),
+        None => turn.prefill(&sequence, read, logits).and_then(|logits| match logits {
+            None => Ok(Finish::Cancelled),
+            Some(logits) => turn.decode(&sampler, logits, &mut output),
+        }),
     });
     // What was held back for the rest of a character or a tag is text too, however the turn ended.
     for part in output.finish() {
@@ -97,15 +103,9 @@ pub(super) fn run(
     }
     // After a failure the state holds half a step.
     if finish.is_ok() {
-        loaded.kept = Some(kept);
+        loaded.shelf.keep(kept);
     }
     finish
-}
-
-/// Positions and bytes of a state.
-pub(super) fn size(loaded: &Loaded, kept: &Kept) -> (u64, u64) {
-    let positions = kept.state.len();
-    (positions as u64, State::bytes(loaded.model.config(), positions))
 }
 
 fn prompt_ids(loaded: &Loaded, prompt: &Prompt) -> Result<Vec<u32>, UserError> {
@@ -116,17 +116,26 @@ fn prompt_ids(loaded: &Loaded, prompt: &Prompt) -> Result<Vec<u32>, UserError> {
     })
 }
 
+fn check_ids(loaded: &Loaded, ids: &[u32]) -> Result<(), UserError> {
+    let vocabulary = loaded.facts.vocabulary;
+    match ids.iter().enumerate().find(|(_, id)| **id as usize >= vocabulary) {
+        None => Ok(()),
+        Some((place, id)) => {
+            let detail =
+                format!("token {} of the prompt is {id}, and ids end at {}", place + 1, vocabulary - 1);
+            Err(UserError::new(ExitCode::Usage, "Bad token ids", detail))
+        }
+    }
+}
+
 /// Holds a prompt against the vocabulary and the context.
 fn check(loaded: &Loaded, prompt: &[u32]) -> Result<(), UserError> {
     let usage = |title: &str, detail: String| UserError::new(ExitCode::Usage, title, detail);
-    let (vocabulary, limit) = (loaded.facts.vocabulary, loaded.facts.context_limit);
+    let limit = loaded.facts.context_limit;
     if prompt.is_empty() {
         return Err(usage("The prompt is empty", "a prompt has at least one token".to_owned()));
     }
-    if let Some((place, id)) = prompt.iter().enumerate().find(|(_, id)| **id as usize >= vocabulary) {
-        let detail = format!("token {} of the prompt is {id}, and ids end at {}", place + 1, vocabulary - 1);
-        return Err(usage("Bad token ids", detail));
-    }
+    check_ids(loaded, prompt)?;
     if prompt.len() >= limit {
         let detail = format!(
             "the prompt has {} tokens, and the model's context {limit} with the answer",
@@ -136,20 +145,6 @@ fn check(loaded: &Loaded, prompt: &[u32]) -> Result<(), UserError> {
             .with_hint("Begin a new conversation, or shorten the prompt."));
     }
     Ok(())
-}
-
-/// The state to go on from: the last turn's where `prompt` truly goes on from it, else a new one.
-///
-/// Nothing less than the whole state will do. KDA's state cannot be cut back to an earlier token, so one that has
-/// seen anything else than the beginning of this prompt would answer another question. One token at least must be
-/// left to read, since the logits come of reading.
-fn take_state(loaded: &mut Loaded, prompt: &[u32]) -> Kept {
-    let kept = loaded.kept.take().filter(|kept| is_strict_prefix(&kept.ids, prompt));
-    kept.unwrap_or_else(|| Kept::new(loaded.model.config()))
-}
-
-fn is_strict_prefix(seen: &[u32], prompt: &[u32]) -> bool {
-    seen.len() < prompt.len() && prompt.starts_with(seen)
 }
 
 struct Turn<'a> {
@@ -162,27 +157,56 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Reads what the state has not seen of the prompt. Gives the last logits, or nothing if it was stopped between
-    /// two passes.
-    fn prefill(&mut self, prompt: &[u32]) -> Result<Option<Vec<f32>>, End> {
+    /// Tells anew what was generated before the turn was cut. Gives how it ended, if it had come to its end.
+    fn replay(&mut self, output: &mut Output, positions: usize) -> Result<Option<Finish>, End> {
+        let generated = &self.request.generated;
+        self.record.outcome.ids.clone_from(generated);
+        self.watch.telemetry.tokens.store(generated.len() as u64, Relaxed);
+        for id in generated {
+            if self.loaded.stop_ids.binary_search(id).is_ok() {
+                return Ok(Some(Finish::Stop));
+            }
+            for part in output.push(&self.loaded.tokenizer, *id) {
+                self.events.send(Event::Delta { turn: self.request.turn, part })?;
+            }
+        }
+        let full = positions >= self.loaded.facts.context_limit
+            || self.request.max_tokens.is_some_and(|most| generated.len() >= most);
+        Ok((!generated.is_empty() && full).then_some(Finish::Length))
+    }
+
+    /// Reads what the state has not seen of the prompt, whose length is `prompt`, and of the ids after it. Gives the last
+    /// logits, or nothing if it was stopped between two passes.
+    fn prefill(
+        &mut self,
+        sequence: &[u32],
+        prompt: usize,
+        logits: Option<Vec<f32>>,
+    ) -> Result<Option<Vec<f32>>, End> {
         let telemetry = self.watch.telemetry;
-        let unread = &prompt[self.kept.ids.len()..];
-        telemetry.prompt_total.store(unread.len() as u64, Relaxed);
+        let seen = self.kept.ids.len();
+        let unread = sequence.len() - seen;
+        telemetry.prompt_total.store(unread as u64, Relaxed);
         telemetry.prompt_done.store(0, Relaxed);
         telemetry.set_phase(Phase::Prefill);
         let began = Instant::now();
-        let mut logits = None;
-        let mut done = 0;
+        let mut logits = logits;
         // A chunk that would leave the budget is cut: it never changes a bit, only the time.
         let together = self.request.prefill_chunk.unwrap_or(CHUNK).clamp(1, self.loaded.most_together);
-        for chunk in unread.chunks(together) {
+        // The state at the end of the prompt is worth a copy, so no chunk goes across it.
+        let (before, after) = sequence[seen..].split_at(prompt.saturating_sub(seen));
+        for chunk in before.chunks(together).chain(after.chunks(together)) {
             if self.request.cancel.is_cancelled() {
                 return Ok(None);
             }
-            logits = Some(self.pass(chunk)?);
-            done += chunk.len();
+            let read = self.pass(chunk)?;
+            let done = self.kept.ids.len() - seen;
             telemetry.prompt_done.store(done as u64, Relaxed);
             self.record.outcome.prefill_s = began.elapsed().as_secs_f64();
+            if self.kept.ids.len() == prompt {
+                self.loaded.shelf.copy(self.kept, &read, self.loaded.model.config());
+            }
+            logits = Some(read);
         }
         Ok(logits)
     }
@@ -194,7 +218,8 @@ impl Turn<'_> {
         let turn = self.request.turn;
         let most = self.request.max_tokens.unwrap_or(usize::MAX);
         let mut logits = logits;
-        for step in 0.. {
+        // Which number of the random stream comes next depends on the place in the turn alone.
+        for step in self.request.generated.len() as u64.. {
             if self.request.logits {
                 self.events.send(Event::Logits { turn, values: logits.clone() })?;
             }
@@ -206,6 +231,7 @@ impl Turn<'_> {
             let id = sampler.draw(&logits, step)?;
             self.record.outcome.ids.push(id);
             self.drawn();
+            self.events.send(Event::Token { turn, id, channel: output.channel() })?;
             if self.loaded.stop_ids.binary_search(&id).is_ok() {
                 return Ok(Finish::Stop);
             }
@@ -243,8 +269,9 @@ impl Turn<'_> {
         publish(telemetry, self.loaded.model.store());
         let logits = logits?;
         self.kept.ids.extend_from_slice(ids);
-        let (used, bytes) = size(self.loaded, self.kept);
-        telemetry.context_used.store(used, Relaxed);
+        let positions = self.kept.state.len();
+        telemetry.context_used.store(positions as u64, Relaxed);
+        let bytes = State::bytes(self.loaded.model.config(), positions) + self.loaded.shelf.bytes();
         telemetry.state_bytes.store(bytes, Relaxed);
         Ok(logits)
     }
@@ -277,6 +304,14 @@ impl Output {
         }
     }
 
+    /// Where the text of the next token belongs.
+    fn channel(&self) -> Channel {
+        match self {
+            Self::Chat(parser) => parser.channel(),
+            Self::Text(_) => Channel::Answer,
+        }
+    }
+
     fn finish(self) -> Vec<Part> {
         match self {
             Self::Chat(mut parser) => parser.finish(),
@@ -287,19 +322,4 @@ impl Output {
 
 fn text(text: String) -> Vec<Part> {
     if text.is_empty() { Vec::new() } else { vec![Part::Answer(text)] }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_is_reused_only_by_what_goes_on_from_it() {
-        assert!(is_strict_prefix(&[1, 2], &[1, 2, 3]));
-        // Nothing left to read.
-        assert!(!is_strict_prefix(&[1, 2, 3], &[1, 2, 3]));
-        assert!(!is_strict_prefix(&[1, 2, 3], &[1, 2]));
-        assert!(!is_strict_prefix(&[1, 9], &[1, 2, 3]));
-        assert!(is_strict_prefix(&[], &[1]));
-    }
 }

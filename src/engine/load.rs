@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use super::plan::{Plan, Wish};
 use super::sampler;
+use super::shelf::Shelf;
 use crate::chat::Markers;
-use crate::checkpoint::{Checkpoint, Manifest, ModelConfig};
+use crate::checkpoint::{Checkpoint, Manifest};
 use crate::kernels::Kernels;
-use crate::model::{Model, State};
+use crate::model::Model;
 use crate::protocol::{ExitCode, ModelFacts, Settings, UserError};
 use crate::store::{Access, ReaderKind, Store, reader};
 use crate::sys::{cpu, memory};
@@ -29,21 +30,8 @@ pub(super) struct Loaded {
     /// How memory is divided.
     pub(super) plan: Plan,
     pub(super) facts: ModelFacts,
-    /// The state of the last turn, if it came to an end in good order.
-    pub(super) kept: Option<Kept>,
-}
-
-/// A state, and exactly the tokens that it has seen.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) ids: Vec<u32>,
-    pub(super) state: State,
-}
-
-impl Kept {
-    pub(super) fn new(config: &ModelConfig) -> Self {
-        Self { ids: Vec::new(), state: State::new(config) }
-    }
+    /// States of earlier turns.
+    pub(super) shelf: Shelf,
 }
 
 /// Opens the checkpoint, holds the budget against it, and reads what belongs in memory. `progress` is told of bytes
@@ -79,6 +67,7 @@ pub(super) fn load(
 
     let facts = ModelFacts {
         name: folder_name(checkpoint.dir()),
+        digest: checkpoint.headers_digest(),
         layers: config.layers(),
         experts: config.moe.experts,
         top_k: config.moe.top_k,
@@ -101,7 +90,8 @@ pub(super) fn load(
     };
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
-    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, kept: None })
+    let shelf = Shelf::new(plan.copies.0);
+    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, shelf })
 }
 
 /// Threads that compute.

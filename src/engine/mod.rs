@@ -6,6 +6,7 @@
 //! | `load` | from [`Settings`](crate::protocol::Settings) to a model that is ready |
 //! | [`plan`] | how memory is divided, and what a token will cost |
 //! | `generate` | one turn, from a prompt to its last token |
+//! | `shelf` | states that are kept for the turns to come |
 //! | [`sampler`] | drawing the next token |
 //! | `telemetry` | numbers for whoever watches, and the monitor thread |
 //! | `error` | what went wrong elsewhere, as a person is told |
@@ -18,6 +19,7 @@ mod generate;
 mod load;
 pub mod plan;
 pub mod sampler;
+mod shelf;
 mod telemetry;
 mod worker;
 

@@ -23,6 +23,12 @@ const PER_ID: u64 = 64;
 /// Contexts that are tried where nobody asks for one, largest first.
 const CONTEXTS: [usize; 5] = [32_768, 16_384, 8192, 4096, 2048];
 
+/// Copies of the state take no more than this part of the memory.
+const COPIES_PART: u64 = 16;
+
+/// And no more than so many at a full context.
+const MOST_COPIES: u64 = 4;
+
 /// How memory is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -38,6 +44,8 @@ pub struct Plan {
     pub context: Bytes,
     /// Positions of that context.
     pub positions: usize,
+    /// Copies of the state that are kept for a turn that is retried, edited or gone on with after a stop.
+    pub copies: Bytes,
     /// Activations of one pass over a chunk of the prompt.
     pub activations: Bytes,
     /// Tokens of that chunk.
@@ -115,7 +123,12 @@ impl Plan {
         let least = contexts.last().copied().unwrap_or(1);
         // The first that fits; where none does, what the least one falls short of.
         let positions = contexts.into_iter().find(|positions| store_for(*positions).is_ok()).unwrap_or(least);
-        let store = store_for(positions)?;
+        let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * (state + latents(positions)));
+        // Reading a prompt again is slow but right: where memory is scarce, there are no copies.
+        let (store, copies) = match store::Plan::new(&sizes, budget, Bytes(reserved(positions).0 + copies)) {
+            Ok(store) => (store, copies),
+            Err(_too_little) => (store_for(positions)?, 0),
+        };
         Ok(Self {
             budget,
             smallest: store::Plan::smallest(&sizes, reserved(least)),
@@ -123,6 +136,7 @@ impl Plan {
             state: Bytes(state),
             context: Bytes(latents(positions)),
             positions,
+            copies: Bytes(copies),
             activations: Bytes(activations),
             chunk,
             store,

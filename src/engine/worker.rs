@@ -93,7 +93,7 @@ impl Worker {
             Command::Generate(request) => self.generate(&request),
             Command::Reset => {
                 if let Some(loaded) = &mut self.loaded {
-                    loaded.kept = None;
+                    loaded.shelf.clear();
                 }
                 self.telemetry.context_used.store(0, Relaxed);
                 self.telemetry.state_bytes.store(0, Relaxed);
@@ -179,7 +179,7 @@ impl Worker {
                 waited_s: after.waited_ns.saturating_sub(before.waited_ns) as f64 * 1e-9,
             };
             publish(&self.telemetry, loaded.model.store());
-            let (used, bytes) = loaded.kept.as_ref().map_or((0, 0), |kept| generate::size(loaded, kept));
+            let (used, bytes) = loaded.shelf.size(loaded.model.config());
             self.telemetry.context_used.store(used, Relaxed);
             self.telemetry.state_bytes.store(bytes, Relaxed);
             self.telemetry.set_phase(Phase::Idle);

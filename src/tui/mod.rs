@@ -13,6 +13,7 @@
 //! | `terminal.rs` | the modes of the terminal, set and unset in one place |
 //! | `backend.rs` | how cells reach the terminal |
 //! | `input.rs`, `signals.rs` | the two threads that only listen |
+//! | `keeper.rs` | writes the conversation down |
 //! | `composer.rs`, `commands.rs`, `keymap.rs` | the editor, and the tables of commands and keys |
 //! | `theme.rs`, `width.rs`, `numbers.rs` | styles by meaning, what text may show and how wide it is, numbers |
 //!
@@ -28,6 +29,7 @@ mod commands;
 mod composer;
 mod error;
 mod input;
+mod keeper;
 mod keymap;
 mod numbers;
 mod run;
@@ -41,9 +43,11 @@ mod view;
 mod width;
 
 pub use error::Error;
+pub use keeper::Keeper;
 pub use run::run;
 pub use terminal::check as check_terminal;
 
+use crate::chat::Transcript;
 #[cfg(doc)]
 use crate::protocol::EngineLink;
 use crate::protocol::{Sampling, Settings, Thinking};
@@ -65,6 +69,14 @@ pub struct Options {
     pub max_tokens: Option<usize>,
     /// Messages that a newcomer could begin with.
     pub suggestions: Vec<String>,
+    /// The conversation so far. All its turns are over.
+    pub transcript: Transcript,
+    /// The session that it is of, if it was opened again.
+    pub session: Option<String>,
+    /// What the user is told first, if anything.
+    pub notice: Option<String>,
+    /// Where seeds are counted from if the user asks for none: they are written down before the engine could tell its own.
+    pub first_seed: u64,
 }
 
 /// How the screen was left. The engine was told to stop its turn and to shut down.

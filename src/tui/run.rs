@@ -9,7 +9,7 @@ use super::input::{self, Input};
 use super::signals::{self, Signal};
 use super::terminal::{self, Screen};
 use super::theme::Theme;
-use super::{Error, Exit, Options};
+use super::{Error, Exit, Keeper, Options};
 use crate::protocol::{EVENTS, EngineLink, Event};
 
 /// The least time between two frames.
@@ -19,15 +19,15 @@ const TICK: Duration = Duration::from_millis(150);
 
 /// Shows the chat until the user leaves. Sends [`Command::Load`](crate::protocol::Command::Load) itself, so that the
 /// screen is there before the model is; sends [`Command::Shutdown`](crate::protocol::Command::Shutdown) at the end.
-/// The terminal is restored however this returns.
-pub fn run(options: Options, link: EngineLink) -> Result<Exit, Error> {
+/// The terminal is restored however this returns. What is said is written down by `keeper`, if there is one.
+pub fn run(options: Options, link: EngineLink, keeper: Option<Keeper>) -> Result<Exit, Error> {
     terminal::check()?;
     let signals = signals::listen()?;
     let screen = Screen::enter()?;
     let keys = input::listen()?;
     let app = App::new(options, Theme::from_env());
     let events = link.events.clone();
-    let mut chat = Chat { app, screen, link, events, left: None, stopped: false };
+    let mut chat = Chat { app, screen, link, events, keeper, left: None, stopped: false };
     let exit = chat.run(&keys, &signals.arrived);
     for effect in chat.app.farewell() {
         // The engine may be gone or busy: leaving does not wait for it.
@@ -42,6 +42,7 @@ struct Chat {
     link: EngineLink,
     /// The engine's events; never ready once its end is closed.
     events: Receiver<Event>,
+    keeper: Option<Keeper>,
     left: Option<Exit>,
     /// Whether a continue signal is due that was already acted upon.
     stopped: bool,
@@ -106,7 +107,11 @@ impl Chat {
     /// Tells the state what time it is, and the numbers.
     fn tick(&mut self) -> Result<(), Error> {
         let sample = self.link.telemetry.sample();
-        self.update(Msg::Clock(sample))
+        self.update(Msg::Clock(sample))?;
+        if let Some(trouble) = self.keeper.as_mut().and_then(Keeper::trouble) {
+            self.app.notify(trouble);
+        }
+        Ok(())
     }
 
     fn input(&mut self, input: Input) -> Result<(), Error> {
@@ -162,6 +167,17 @@ impl Chat {
                 Err(TrySendError::Disconnected(_)) => self.update(Msg::EngineGone)?,
             },
             Effect::Cancel(flag) => flag.cancel(),
+            Effect::Record(record) => {
+                if let Some(keeper) = &mut self.keeper {
+                    let digest = self.app.model_digest();
+                    self.app.session = keeper.write(record, digest);
+                }
+            }
+            Effect::CloseSession => {
+                if let Some(keeper) = &mut self.keeper {
+                    keeper.close();
+                }
+            }
             Effect::Mouse(on) => self.screen.set_mouse(on)?,
             Effect::Suspend => {
                 if !signals::stop_job() {

@@ -113,6 +113,7 @@ fn the_table_names_everything() {
         "program",
         "state",
         "context",
+        "copies",
         "activations",
         "vectors",
         "tile buffers",

@@ -21,6 +21,8 @@ pub(crate) struct Turn {
     pub(crate) reused: usize,
     pub(crate) logits: Vec<Vec<u32>>,
     pub(crate) parts: Vec<Part>,
+    /// Each token as it was told.
+    pub(crate) drawn: Vec<u32>,
     pub(crate) outcome: Outcome,
 }
 
@@ -83,6 +85,7 @@ impl Driver {
         TurnRequest {
             turn: TurnId(self.turn),
             prompt: Prompt::Ids(ids.to_vec()),
+            generated: Vec::new(),
             sampling: Sampling { temperature: Some(0.0), top_p: None, seed: None },
             max_tokens: Some(max_tokens),
             prefill_chunk: None,
@@ -105,6 +108,7 @@ impl Driver {
     /// Collects what the running turn sends, and shows each event to `watch` first.
     pub(crate) fn collect(&self, id: TurnId, mut watch: impl FnMut(&Event)) -> Turn {
         let (mut prompt, mut reused, mut logits, mut parts) = (Vec::new(), 0, Vec::new(), Vec::new());
+        let mut drawn = Vec::new();
         loop {
             let event = self.event();
             watch(&event);
@@ -117,13 +121,18 @@ impl Driver {
                     assert_eq!(turn, id);
                     logits.push(values.into_iter().map(f32::to_bits).collect());
                 }
+                Event::Token { turn, id: token, .. } => {
+                    assert_eq!(turn, id);
+                    drawn.push(token);
+                }
                 Event::Delta { turn, part } => {
                     assert_eq!(turn, id);
                     parts.push(part);
                 }
                 Event::Finished { turn, outcome } => {
                     assert_eq!(turn, id);
-                    return Turn { prompt, reused, logits, parts, outcome: *outcome };
+                    assert!(outcome.ids.ends_with(&drawn), "{drawn:?} are not the end of {:?}", outcome.ids);
+                    return Turn { prompt, reused, logits, parts, drawn, outcome: *outcome };
                 }
                 other => panic!("{other:?} in a turn"),
             }

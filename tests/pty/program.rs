@@ -63,6 +63,42 @@ fn a_paste_is_not_sent_and_a_turn_is_stopped() {
     chat.assert_restored();
 }
 
+/// P10, P03: what was said is there again, and a program that was killed loses nothing of it.
+#[test]
+fn a_chat_goes_on_after_it_was_left_and_after_it_was_killed() {
+    let (mut chat, home) = start(120, 40);
+    chat.send("What is the capital of Italy?");
+    chat.wait_for("✓ done");
+    chat.send("/quit");
+    assert_eq!(chat.wait(), 0);
+
+    let again = || {
+        let mut command = dormouse(home.path());
+        command.arg("--continue");
+        let mut chat = Terminal::start(command, 120, 40);
+        chat.wait_for("● ready");
+        chat
+    };
+    let mut chat = again();
+    let text = chat.text();
+    assert!(text.contains("❯ What is the capital of Italy?") && text.contains("Rome"), "{text}");
+    chat.send("And of Spain?");
+    chat.wait_for("Madrid");
+    chat.wait_until("a second end", |screen| screen.matches("✓ done").count() == 2);
+    let process = rustix::process::Pid::from_raw(i32::try_from(chat.process()).unwrap()).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    chat.wait();
+
+    let mut chat = again();
+    let text = chat.text();
+    assert!(text.contains("❯ And of Spain?") && text.contains("Madrid"), "{text}");
+    chat.keys("\x03");
+    assert_eq!(chat.wait(), 0);
+    chat.assert_restored();
+    let sessions = std::fs::read_dir(home.path().join("data/dormouse/sessions")).unwrap().count();
+    assert_eq!(sessions, 1, "all of it is one session");
+}
+
 #[test]
 fn the_smallest_screen_still_chats() {
     let (mut chat, _home) = start(80, 24);

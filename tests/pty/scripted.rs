@@ -108,6 +108,7 @@ impl Engine {
         t.set_phase(Phase::Idle);
         self.say(Event::Ready(Box::new(ModelFacts {
             name: "scripted".to_owned(),
+            digest: 7,
             layers: 9,
             experts: 48,
             top_k: 4,

@@ -153,6 +153,7 @@ impl Bench {
         let request = TurnRequest {
             turn,
             prompt: Prompt::Ids(ids.to_vec()),
+            generated: Vec::new(),
             sampling: Sampling { temperature: Some(0.0), top_p: None, seed: Some(0) },
             max_tokens: Some(most),
             prefill_chunk: None,

@@ -42,6 +42,7 @@ impl Plan {
             state: self.state,
             context: self.context,
             positions: self.positions,
+            copies: self.copies,
             activations: self.activations,
             chunk: self.chunk,
             vectors: self.store.vectors,

@@ -3,8 +3,10 @@
 use super::{App, Effect, Engine, Running};
 use crate::chat::Turn;
 use crate::protocol::{
-    CancelFlag, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, TurnId, TurnRequest, UserError,
+    CancelFlag, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, Sampling, TurnId, TurnRequest,
+    UserError,
 };
+use crate::session::{End, PromptDigest, Record, TurnStart};
 use crate::tui::transcript::Facts;
 
 impl App {
@@ -16,23 +18,30 @@ impl App {
             Event::Prompt { turn, ids, reused } => {
                 if let Some(facts) = self.facts_of(turn) {
                     facts.prompt = Some((ids.len(), reused));
+                    return vec![Effect::Record(Record::Prompt(PromptDigest::of(&ids)))];
+                }
+            }
+            Event::Token { turn, id, channel } => {
+                if self.running.as_ref().is_some_and(|running| running.turn == turn) {
+                    return vec![Effect::Record(Record::Token { id, channel })];
                 }
             }
             Event::Delta { turn, part } => self.delta(turn, part),
-            Event::Finished { turn, outcome } => self.finish(turn, *outcome),
+            Event::Finished { turn, outcome } => return self.finish(turn, *outcome),
             Event::Failed(error) => {
-                self.fail_running(&error);
+                let effects = self.fail_running(&error);
                 self.engine = Engine::Failed(error);
+                return effects;
             }
-            Event::Stopped => self.engine_gone(),
+            Event::Stopped => return self.engine_gone(),
             // The numbers say it already; nobody here asked for logits.
             Event::Loading { .. } | Event::Logits { .. } => {}
         }
         Vec::new()
     }
 
-    pub(super) fn engine_gone(&mut self) {
-        self.fail_running(&UserError::new(
+    pub(super) fn engine_gone(&mut self) -> Vec<Effect> {
+        let effects = self.fail_running(&UserError::new(
             ExitCode::Invalid,
             "The engine has left",
             "its thread ended without an answer",
@@ -41,9 +50,10 @@ impl App {
         if !matches!(self.engine, Engine::Failed(_)) {
             self.engine = Engine::Gone;
         }
+        effects
     }
 
-    pub(super) fn engine_busy(&mut self) {
+    pub(super) fn engine_busy(&mut self) -> Vec<Effect> {
         self.fail_running(
             &UserError::new(
                 ExitCode::Invalid,
@@ -51,7 +61,7 @@ impl App {
                 "it has not taken the commands before this",
             )
             .with_hint("wait a little and send the message again"),
-        );
+        )
     }
 
     /// Begins a turn with what the user wrote.
@@ -59,7 +69,8 @@ impl App {
         let turn = TurnId(self.next_turn);
         self.next_turn += 1;
         self.history.keep(&text);
-        self.transcript.begin(turn, text);
+        self.transcript.begin(turn, text.clone());
+        let (sampling, start) = self.draws(turn, text);
         self.facts.push(Facts { max_tokens: self.options.max_tokens, ..Facts::default() });
         let cancel = CancelFlag::default();
         self.running = Some(Running {
@@ -73,15 +84,38 @@ impl App {
         self.notice = None;
         self.pulse.stir();
         self.scrollback.go_to_end();
-        vec![Effect::Send(Command::Generate(Box::new(TurnRequest {
+        let mut effects: Vec<Effect> =
+            start.map(|start| Effect::Record(Record::Turn(start))).into_iter().collect();
+        effects.push(Effect::Send(Command::Generate(Box::new(TurnRequest {
             turn,
             prompt: Prompt::Chat(self.transcript.conversation(self.thinking)),
-            sampling: self.options.sampling,
+            generated: Vec::new(),
+            sampling,
             max_tokens: self.options.max_tokens,
             prefill_chunk: None,
             logits: false,
             cancel,
-        })))]
+        }))));
+        effects
+    }
+
+    /// How the tokens of a turn are drawn, and what is written down of its beginning.
+    fn draws(&self, turn: TurnId, user: String) -> (Sampling, Option<TurnStart>) {
+        let asked = self.options.sampling;
+        // Below 2^53, so that it survives a program that reads JSON numbers as doubles.
+        let seed = asked.seed.unwrap_or(self.options.first_seed.wrapping_add(turn.0) & ((1 << 53) - 1));
+        let sampling = Sampling { seed: Some(seed), ..asked };
+        let Engine::Ready(facts) = &self.engine else { return (sampling, None) };
+        let start = TurnStart {
+            user,
+            thinking: self.thinking,
+            temperature: asked.temperature.unwrap_or(facts.temperature),
+            top_p: asked.top_p.unwrap_or(facts.top_p),
+            seed,
+            max_tokens: self.options.max_tokens,
+            at: 0,
+        };
+        (sampling, Some(start))
     }
 
     /// Asks the running turn to stop.
@@ -110,26 +144,29 @@ impl App {
         self.transcript.push(turn, part);
     }
 
-    fn finish(&mut self, turn: TurnId, outcome: Outcome) {
+    fn finish(&mut self, turn: TurnId, outcome: Outcome) -> Vec<Effect> {
         let now = self.now();
-        let Some(running) = self.running.take_if(|running| running.turn == turn) else { return };
+        let Some(running) = self.running.take_if(|running| running.turn == turn) else { return Vec::new() };
         if let Some(facts) = self.facts.last_mut() {
             facts.total_s = Some(now - running.began);
             if let Some(began) = running.thinking_began {
                 facts.thinking_s.get_or_insert(now - began);
             }
         }
+        let error = outcome.error.as_ref().map(|error| error.title.clone()).unwrap_or_default();
+        let end = End { finish: outcome.finish, at: 0, error };
         self.transcript.finish(turn, outcome);
         // Not put into the draft by itself: whoever types on at once would add to it unseen.
         if self.transcript.turns().last().is_some_and(Turn::is_lost) {
             self.notify("The message is not part of the conversation; Up brings it back.");
         }
+        vec![Effect::Record(Record::End(end))]
     }
 
     /// Ends the running turn, of which nothing more will come.
-    fn fail_running(&mut self, error: &UserError) {
-        let Some(turn) = self.running.as_ref().map(|running| running.turn) else { return };
-        self.finish(turn, Outcome { error: Some(error.clone()), ..Outcome::new(Finish::Error) });
+    fn fail_running(&mut self, error: &UserError) -> Vec<Effect> {
+        let Some(turn) = self.running.as_ref().map(|running| running.turn) else { return Vec::new() };
+        self.finish(turn, Outcome { error: Some(error.clone()), ..Outcome::new(Finish::Error) })
     }
 
     fn facts_of(&mut self, turn: TurnId) -> Option<&mut Facts> {

@@ -155,9 +155,12 @@ impl App {
                 self.transcript = crate::chat::Transcript::default();
                 self.facts.clear();
                 self.scrollback.clear();
+                self.session = None;
+                let mut effects = vec![Effect::CloseSession];
                 if matches!(self.engine, Engine::Ready(_)) {
-                    return Some(vec![Effect::Send(Command::Reset)]);
+                    effects.push(Effect::Send(Command::Reset));
                 }
+                return Some(effects);
             }
         }
         Some(Vec::new())

@@ -19,9 +19,13 @@ use super::theme::Theme;
 use super::transcript::{Facts, Scrollback};
 use crate::chat::Transcript;
 use crate::protocol::{CancelFlag, Command, Event, ModelFacts, Sample, Thinking, TurnId, UserError};
+use crate::session::Record;
 
 /// Seconds that a notice stays.
 const NOTICE_S: f64 = 6.0;
+
+/// Seconds that the first one stays: loading takes a while.
+const FIRST_NOTICE_S: f64 = 20.0;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -51,6 +55,10 @@ pub(crate) enum Effect {
     Send(Command),
     /// Stop a turn.
     Cancel(CancelFlag),
+    /// Write this down; its time is not known here.
+    Record(Record),
+    /// What comes next is another conversation.
+    CloseSession,
     /// Take the mouse, or give it back to the terminal.
     Mouse(bool),
     /// Go back to the shell until it lets us continue.
@@ -123,33 +131,42 @@ pub(crate) struct App {
     impatience: u32,
     /// Columns of the screen as it was last drawn.
     pub(crate) columns: u16,
+    /// The session that the conversation is written to, once it is.
+    pub(crate) session: Option<String>,
     next_turn: u64,
 }
 
 impl App {
     /// A screen whose engine is being loaded.
-    pub(crate) fn new(options: Options, theme: Theme) -> Self {
+    pub(crate) fn new(mut options: Options, theme: Theme) -> Self {
+        let transcript = std::mem::take(&mut options.transcript);
+        let mut history = History::default();
+        for turn in transcript.turns() {
+            history.keep(&turn.user);
+        }
+        let notice = options.notice.take().map(|text| Notice { text, until: FIRST_NOTICE_S });
         Self {
             thinking: options.thinking,
+            session: options.session.take(),
+            next_turn: transcript.turns().len() as u64 + 1,
+            facts: vec![Facts::default(); transcript.turns().len()],
             options,
             theme,
             engine: Engine::Loading,
             running: None,
-            transcript: Transcript::default(),
-            facts: Vec::new(),
+            transcript,
             scrollback: Scrollback::default(),
             show_thinking: None,
             composer: Composer::default(),
-            history: History::default(),
+            history,
             choice: 0,
             stats: true,
             help: None,
             mouse: true,
-            notice: None,
+            notice,
             pulse: Pulse::default(),
             impatience: 0,
             columns: 0,
-            next_turn: 1,
         }
     }
 
@@ -191,20 +208,22 @@ impl App {
                 Vec::new()
             }
             Msg::Engine(event) => self.engine_event(event),
-            Msg::EngineGone => {
-                self.engine_gone();
-                Vec::new()
-            }
-            Msg::EngineBusy => {
-                self.engine_busy();
-                Vec::new()
-            }
+            Msg::EngineGone => self.engine_gone(),
+            Msg::EngineBusy => self.engine_busy(),
         }
     }
 
     /// Seconds by the clock of the numbers.
     pub(crate) fn now(&self) -> f64 {
         self.pulse.now().at
+    }
+
+    /// Digest of the model, once it is loaded.
+    pub(crate) fn model_digest(&self) -> u64 {
+        match &self.engine {
+            Engine::Ready(facts) => facts.digest,
+            Engine::Loading | Engine::Failed(_) | Engine::Gone => 0,
+        }
     }
 
     /// Whether something on the screen changes with time alone.

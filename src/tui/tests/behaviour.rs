@@ -3,11 +3,15 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::{Bench, failure, outcome};
+use crate::chat::Transcript;
 use crate::protocol::{
-    Arguments, Command, Event, ExitCode, Finish, Message, Outcome, Part, Prompt, Thinking, ToolCall, TurnId,
-    UserError,
+    Arguments, Channel, Command, Event, ExitCode, Finish, Message, Outcome, Part, Prompt, Thinking, ToolCall,
+    TurnId, UserError,
 };
-use crate::tui::app::{Effect, Msg};
+use crate::session::Record;
+use crate::tui::Options;
+use crate::tui::app::{App, Effect, Msg};
+use crate::tui::theme::Theme;
 
 #[test]
 fn starting_loads_the_model() {
@@ -185,6 +189,86 @@ fn commands_do_what_they_say() {
     let mut bench = Bench::thinking();
     bench.send("/new");
     assert_eq!((bench.app.composer.text(), bench.app.transcript.turns().len()), ("/new", 1));
+}
+
+/// All that an answer depends on is written down before the engine is asked, each token as it is drawn, and the end.
+#[test]
+fn a_turn_is_written_down() {
+    fn letter(effect: &Effect) -> char {
+        match effect {
+            Effect::Record(Record::Turn(_)) => 'U',
+            Effect::Record(Record::Prompt(_)) => 'P',
+            Effect::Record(Record::Token { .. }) => 'T',
+            Effect::Record(Record::End(_)) => 'E',
+            Effect::Send(Command::Generate(_)) => 'g',
+            Effect::CloseSession => 'c',
+            Effect::Send(Command::Reset) => 'r',
+            _ => '?',
+        }
+    }
+    let mut bench = Bench::ready();
+    bench.sent.clear();
+    let token = |turn| Event::Token { turn: TurnId(turn), id: 7, channel: Channel::Thinking };
+    bench.send("What is a dormouse?");
+    bench.engine(Event::Prompt { turn: TurnId(1), ids: vec![0; 12], reused: 0 });
+    bench.engine(token(1));
+    bench.engine(token(9));
+    bench.finish(1, outcome(Finish::Cancelled));
+    bench.send("/new");
+    bench.send("And now?");
+    bench.engine(Event::Failed(failure()));
+    let written: String = bench.sent.iter().map(letter).collect();
+    assert_eq!(written, "UgPTEcrUgE");
+    let starts: Vec<_> = bench
+        .sent
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Record(Record::Turn(start)) => Some(start),
+            _ => None,
+        })
+        .collect();
+    let asked = bench.generated();
+    for (start, request) in starts.iter().zip(&asked) {
+        assert_eq!(start.sampling().seed, request.sampling.seed);
+        assert_eq!((start.temperature, start.top_p), (1.0, 0.95), "the model's own");
+    }
+    assert_ne!(starts[0].seed, starts[1].seed);
+    let ends: Vec<_> = bench
+        .sent
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Record(Record::End(end)) => Some((end.finish, end.error.as_str())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [(Finish::Cancelled, ""), (Finish::Error, "The model cannot be loaded")]);
+}
+
+#[test]
+fn a_session_that_is_opened_again_shows_its_turns_and_its_name() {
+    let mut transcript = Transcript::default();
+    transcript.begin(TurnId(1), "Earlier?".to_owned());
+    transcript.push(TurnId(1), Part::Answer("Long ago.".to_owned()));
+    transcript.finish(TurnId(1), outcome(Finish::Stop));
+    let options = Options {
+        transcript,
+        session: Some("trip".to_owned()),
+        notice: Some("its end was cut".to_owned()),
+        model_label: "nano".to_owned(),
+        ..Options::default()
+    };
+    let app = App::new(options, Theme::new(true));
+    let mut bench = Bench { app, ..Bench::ready() };
+    let text = bench.text((80, 24));
+    for expected in ["nano · trip", "Earlier?", "Long ago.", "its end was cut"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    bench.engine(Event::Ready(Bench::facts()));
+    bench.send("And now?");
+    let request = bench.generated().pop().unwrap().clone();
+    assert_eq!(request.turn, TurnId(2));
+    let Prompt::Chat(conversation) = request.prompt else { panic!("not a chat") };
+    assert_eq!(conversation.messages.len(), 3);
 }
 
 #[test]

@@ -47,11 +47,11 @@ impl Bench {
         bench
     }
 
-    /// One whose model is loaded.
-    fn ready() -> Self {
-        let mut bench = Self::new();
-        bench.engine(Event::Ready(Box::new(ModelFacts {
+    /// What the engine tells of its model.
+    fn facts() -> Box<ModelFacts> {
+        Box::new(ModelFacts {
             name: "nano".to_owned(),
+            digest: 7,
             layers: 9,
             experts: 48,
             top_k: 4,
@@ -71,7 +71,13 @@ impl Bench {
             tier: "scalar",
             temperature: 1.0,
             top_p: 0.95,
-        })));
+        })
+    }
+
+    /// One whose model is loaded.
+    fn ready() -> Self {
+        let mut bench = Self::new();
+        bench.engine(Event::Ready(Self::facts()));
         bench.clock(2.0, |s| {
             s.phase = Phase::Idle;
             (s.layers, s.slots_total, s.context_limit) = (9, 64, 8192);

@@ -22,7 +22,9 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     let model = Span::styled(format!(" {label}"), theme.text);
     let dot = Span::styled(" · ", theme.dim);
     let says = |text| Span::styled(text, theme.warn);
-    let lines = if app.options.demo {
+    let session =
+        app.session.as_deref().map(|id| Span::styled(format!(" · {}", width::clean_line(id)), theme.dim));
+    let mut lines = if app.options.demo {
         vec![
             Line::from(vec![name.clone(), model.clone(), dot.clone(), says(DEMONSTRATION)]),
             Line::from(vec![name, model.clone(), dot.clone(), says(DEMONSTRATION_SHORT)]),
@@ -31,6 +33,12 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     } else {
         vec![Line::from(vec![name, model])]
     };
+    // Where there is room for it.
+    if let (Some(session), Some(line)) = (session, lines.first()) {
+        let mut line = line.clone();
+        line.push_span(session);
+        lines.insert(0, line);
+    }
     let fits = |line: &&Line<'_>| width::of_line(line) <= usize::from(area.width);
     if let Some(line) = lines.iter().find(fits).or(lines.last()) {
         width::draw(buffer, area.x, area.y, area.width, line);

@@ -1,0 +1,209 @@
+//! `dormouse sessions`: the conversations that were written down.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _, stdout};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::args::{Common, ExportFormat, Sessions};
+use super::kept::folder;
+use super::output::clean;
+use super::words::Words;
+use super::{Done, settings};
+use crate::protocol::{Arguments, ExitCode, Part, ToolCall, UserError};
+use crate::session::{self, Entry, Folder, Record, Session, Turn};
+
+/// What a turn says, put together.
+#[derive(Debug, Default)]
+struct Said {
+    thinking: String,
+    answer: String,
+    calls: Vec<ToolCall>,
+}
+
+/// Does what was asked of the sessions.
+pub(super) fn sessions(common: &Common, args: &Sessions) -> Result<Done, UserError> {
+    let resolved = settings::resolve(common)?;
+    let folder = folder(&resolved.paths);
+    let model = resolved.model.as_deref();
+    let text = match args {
+        Sessions::List => list(&folder)?,
+        Sessions::Show { id } => show(&folder, id, model)?,
+        Sessions::Rename { id, title } => {
+            let opened = folder.open(id)?;
+            opened.journal.append(&Record::Title(title.clone()));
+            let not_written = |trouble| {
+                UserError::new(ExitCode::Resources, "The session cannot be written", format!("{trouble:?}"))
+            };
+            opened.journal.flush(|_trouble| false).map_err(not_written)?;
+            String::new()
+        }
+        Sessions::Export { id, format } => export(&folder, id, *format, model)?,
+        Sessions::Delete { id } => {
+            folder.delete(id)?;
+            String::new()
+        }
+    };
+    match stdout().lock().write_all(clean(&text).as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(UserError::new(ExitCode::Resources, "Cannot write the sessions", error.to_string()))
+        }
+        _ => Ok(Done::Well),
+    }
+}
+
+fn list(folder: &Folder) -> Result<String, UserError> {
+    let entries = folder.list()?;
+    if entries.is_empty() {
+        return Ok(format!("There are no sessions in {}.\n", folder.dir().display()));
+    }
+    let widest = entries.iter().map(|entry| entry.id.len()).max().unwrap_or(0);
+    Ok(entries.iter().map(|entry| line(entry, widest)).collect())
+}
+
+fn line(entry: &Entry, width: usize) -> String {
+    let (id, date) = (&entry.id, session::date(entry.changed));
+    match &entry.content {
+        Ok((session, damage)) => {
+            let last = session.turns.last().map_or("new", Turn::finish);
+            let mark = if damage.is_some() { "  (damaged)" } else { "" };
+            let (turns, tokens, title) = (session.turns.len(), session.tokens(), session.title());
+            let title = title.replace(['\n', '\t'], " ");
+            format!("{id:width$}  {date}  {turns:>3} turns  {tokens:>7} tokens  {last:<9}  {title}{mark}\n")
+        }
+        Err(error) => format!("{id:width$}  {date}  cannot be read: {error}\n"),
+    }
+}
+
+/// The words of a session's model: of the folder that the user names, else of the one that it was begun with.
+fn words(session: &Session, model: Option<&Path>) -> Result<Words, UserError> {
+    let folder = model.map_or_else(|| PathBuf::from(&session.header.folder), Path::to_owned);
+    let words = Words::of(&folder)?;
+    if words.digest == session.header.model {
+        return Ok(words);
+    }
+    let detail =
+        format!("it was begun with {}, and {} is not the same", session.header.folder, folder.display());
+    Err(UserError::new(ExitCode::Usage, "The session belongs to another model", detail)
+        .with_hint("Name its model with --model; `--format ids` needs none."))
+}
+
+fn said(words: &Words, turn: &Turn) -> Said {
+    let mut said = Said::default();
+    for part in words.parts(turn) {
+        match part {
+            Part::Thinking(text) => said.thinking.push_str(&text),
+            Part::Answer(text) => said.answer.push_str(&text),
+            Part::ToolCall(call) => said.calls.push(call),
+        }
+    }
+    said
+}
+
+fn show(folder: &Folder, id: &str, model: Option<&Path>) -> Result<String, UserError> {
+    let (session, damage) = folder.read(id)?;
+    let mut text = format!(
+        "{}\nsession {id}, begun {} with {}, {} tokens\n",
+        session.title(),
+        session::date(session.header.created),
+        session.header.folder,
+        session.tokens()
+    );
+    for note in &session.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    if let Some(damage) = damage {
+        let _ = writeln!(text, "damaged: {damage}");
+    }
+    let words = words(&session, model);
+    if let Err(error) = &words {
+        let _ = writeln!(text, "the text cannot be shown: {error}");
+    }
+    for turn in &session.turns {
+        let _ = write!(text, "\n> {}\n", turn.start.user.replace('\n', "\n> "));
+        if let Ok(words) = &words {
+            let said = said(words, turn);
+            if !said.thinking.is_empty() {
+                let _ = write!(text, "\n(thinking) {}\n", said.thinking.trim());
+            }
+            if !said.answer.is_empty() {
+                let _ = write!(text, "\n{}\n", said.answer.trim());
+            }
+            for call in &said.calls {
+                let _ = write!(text, "\n(calls {})\n", call.name);
+            }
+        }
+        let reason = turn.end.as_ref().map(|end| end.error.as_str()).filter(|error| !error.is_empty());
+        let _ = write!(
+            text,
+            "\n[{}{}{}, {} tokens, seed {}]\n",
+            turn.finish(),
+            if reason.is_some() { ": " } else { "" },
+            reason.unwrap_or_default(),
+            turn.ids.len(),
+            turn.start.seed
+        );
+    }
+    Ok(text)
+}
+
+fn export(
+    folder: &Folder,
+    id: &str,
+    format: ExportFormat,
+    model: Option<&Path>,
+) -> Result<String, UserError> {
+    let (session, _damage) = folder.read(id)?;
+    if format == ExportFormat::Ids {
+        let line = |turn: &Turn| turn.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";
+        return Ok(session.turns.iter().map(line).collect());
+    }
+    let words = words(&session, model)?;
+    let turns = session.turns.iter().map(|turn| (turn.start.user.as_str(), said(&words, turn)));
+    Ok(if format == ExportFormat::Openai {
+        let messages: Vec<Value> = turns.flat_map(|(user, said)| openai(user, &said)).collect();
+        format!("{:#}\n", Value::from(messages))
+    } else {
+        let title = session.title();
+        format!("# {title}\n") + &turns.map(|(user, said)| markdown(user, &said)).collect::<String>()
+    })
+}
+
+/// Both messages of a turn; of a turn that said nothing the user's alone, as the model is shown it.
+fn openai(user: &str, said: &Said) -> Vec<Value> {
+    let mut messages = vec![json!({"role": "user", "content": user})];
+    if said.thinking.is_empty() && said.answer.is_empty() && said.calls.is_empty() {
+        return messages;
+    }
+    let mut message = json!({"role": "assistant", "content": said.answer});
+    if !said.thinking.is_empty() {
+        message["reasoning_content"] = Value::from(said.thinking.as_str());
+    }
+    if !said.calls.is_empty() {
+        let calls = said.calls.iter().map(|call| {
+            let arguments = match &call.arguments {
+                Arguments::Object(object) => Value::Object(object.clone()).to_string(),
+                Arguments::Raw(text) => text.clone(),
+            };
+            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
+        });
+        message["tool_calls"] = calls.collect();
+    }
+    messages.push(message);
+    messages
+}
+
+fn markdown(user: &str, said: &Said) -> String {
+    let mut text = format!("\n## You\n\n{}\n\n## Model\n", user.trim());
+    if !said.thinking.is_empty() {
+        let _ = write!(text, "\n> {}\n", said.thinking.trim().replace('\n', "\n> "));
+    }
+    if !said.answer.is_empty() {
+        let _ = write!(text, "\n{}\n", said.answer.trim());
+    }
+    for call in &said.calls {
+        let _ = write!(text, "\nCalls `{}`.\n", call.name);
+    }
+    text
+}

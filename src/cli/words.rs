@@ -1,0 +1,66 @@
+//! From the ids of a session to its text.
+
+use std::path::Path;
+
+use crate::chat::{Markers, Parser, Transcript};
+use crate::checkpoint::Checkpoint;
+use crate::protocol::{ExitCode, Finish, Outcome, Part, TurnId, UserError};
+use crate::session::{Session, Turn};
+use crate::tokenizer::Tokenizer;
+
+/// What of a model is needed to read a session of it.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// Digest of the model.
+    pub(super) digest: u64,
+    tokenizer: Tokenizer,
+    markers: Markers,
+}
+
+impl Words {
+    /// The words of the model in this folder. Reads its tokenizer and headers, and no weights.
+    pub(super) fn of(model: &Path) -> Result<Self, UserError> {
+        let checkpoint = Checkpoint::open(model)?;
+        let tokenizer = Tokenizer::load(checkpoint.dir(), checkpoint.config().vocabulary)?;
+        let markers = Markers::of(&tokenizer)?;
+        Ok(Self { digest: checkpoint.headers_digest(), tokenizer, markers })
+    }
+
+    /// What the ids of a turn say.
+    pub(super) fn parts(&self, turn: &Turn) -> Vec<Part> {
+        let mut parser = Parser::new(self.markers, turn.start.thinking);
+        // The id that ended the turn says nothing.
+        let stopped = turn.end.as_ref().is_some_and(|end| end.finish == Finish::Stop);
+        let said = turn.ids.len() - usize::from(stopped && !turn.ids.is_empty());
+        let mut parts: Vec<Part> =
+            turn.ids.iter().take(said).flat_map(|id| parser.push(&self.tokenizer, *id)).collect();
+        parts.extend(parser.finish());
+        parts
+    }
+
+    /// The first `count` turns of session `id`, each with its end.
+    pub(super) fn transcript(&self, session: &Session, count: usize, id: &str) -> Transcript {
+        let mut transcript = Transcript::default();
+        for (number, turn) in (1..).map(TurnId).zip(session.turns.iter().take(count)) {
+            transcript.begin(number, turn.start.user.clone());
+            for part in self.parts(turn) {
+                transcript.push(number, part);
+            }
+            transcript.finish(number, outcome(turn, id));
+        }
+        transcript
+    }
+}
+
+fn outcome(turn: &Turn, id: &str) -> Outcome {
+    let cut = || {
+        UserError::new(ExitCode::Invalid, "The turn was cut", "the program ended before it did")
+            .with_hint(format!("`dormouse run --session {id} --continue` finishes it."))
+    };
+    let failed = |error: &str| UserError::new(ExitCode::Invalid, error, "");
+    let (finish, error) = match &turn.end {
+        None => (Finish::Error, Some(cut())),
+        Some(end) => (end.finish, (!end.error.is_empty()).then(|| failed(&end.error))),
+    };
+    Outcome { error, ids: turn.ids.clone(), seed: turn.start.seed, ..Outcome::new(finish) }
+}
