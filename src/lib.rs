@@ -17,7 +17,7 @@
 //! | [`store`] | where bytes live: the trunk, the experts' slots, reads |
 //! | [`model`] | the forward pass: KDA, gated MLA, residual mixes, router, experts |
 //! | [`engine`] | the thread that owns model and state: turns, sampling, telemetry |
-//! | [`setup`] | laying out the small model that is compiled in |
+//! | [`setup`] | laying out the small model that is compiled in, fetching the real one |
 //! | [`tui`] | the full-screen chat |
 //! | [`cli`] | arguments as typed, one file for each verb |
 //!

@@ -1,5 +1,6 @@
-//! Laying out the small model that is compiled in.
+//! Getting a model: laying out the small one that is compiled in, and fetching the real one.
 
 mod bundled;
+pub mod download;
 
 pub use bundled::{Error, NAME, ensure};
