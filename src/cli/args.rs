@@ -85,6 +85,8 @@ impl Common {
 pub(super) enum Verb {
     /// Generate one turn on standard output
     Run(Run),
+    /// Fetch the real model, or check it; can be left at any moment
+    Download(super::download::Download),
 }
 
 /// One turn for a script.

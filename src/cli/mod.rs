@@ -5,12 +5,14 @@
 //! | `args` | what was typed, not yet looked at |
 //! | `settings` | what counts after the config file and the environment |
 //! | `chat` | the full-screen chat, which is what the program does without a verb |
+//! | `download` | fetches the real model, or checks it |
 //! | `run` | one turn for a script, on standard output |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
 //! | `error` | how a failure is printed |
 
 mod args;
 mod chat;
+mod download;
 mod error;
 mod input;
 mod output;
@@ -63,6 +65,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
         None => chat::chat(&args.common),
+        Some(Verb::Download(download)) => download::run(download),
         Some(Verb::Run(run)) => run::run(&args.common, run),
     }
 }
