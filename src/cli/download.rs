@@ -18,6 +18,8 @@ use show::Show;
 const ENDPOINT_VARIABLE: &str = "HF_ENDPOINT";
 /// The one that holds the token.
 const TOKEN_VARIABLE: &str = "HF_TOKEN";
+const ENDPOINT_HELP: &str = "Address of the hub [default: that in HF_ENDPOINT, else https://huggingface.co]";
+const TOKEN_HELP: &str = "Variable of the environment that holds the hub's token [default: HF_TOKEN]";
 /// Name of the real model's folder.
 const NAME: &str = "Kimi-K3";
 
@@ -35,14 +37,12 @@ pub(super) struct Download {
     /// Where the files go [default: Kimi-K3 among the user's models]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Address of the hub [default: that in HF_ENDPOINT, else https://huggingface.co]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = ENDPOINT_HELP)]
     endpoint: Option<String>,
     /// Branch, tag or commit [default: that of the folder, else main]
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
-    /// Variable of the environment that holds the hub's token [default: HF_TOKEN]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = TOKEN_HELP)]
     token_env: Option<String>,
     /// Files that are fetched at once
     #[arg(long, value_name = "N", default_value_t = JOBS as u64, value_parser = clap::value_parser!(u64).range(1..=64))]

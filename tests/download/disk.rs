@@ -70,8 +70,5 @@ fn d23_a_disk_that_fills_up_is_a_pause() {
     assert_eq!(output.status.code(), Some(0), "{}\n{log}", String::from_utf8_lossy(&output.stderr));
     let paused = log.lines().find(|line| line.contains("the disk is full")).unwrap();
     assert!(paused.contains("bytes") && paused.contains("missing"), "{paused}");
-    use sha2::Digest;
-    let expected = sha2::Sha256::digest(&*files[0].bytes);
-    let expected: String = expected.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), files[0].sha256());
 }

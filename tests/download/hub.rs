@@ -48,7 +48,7 @@ impl Served {
         Self { path: path.to_owned(), bytes, large: false, digest: true, listed: None }
     }
 
-    fn sha256(&self) -> String {
+    pub(crate) fn sha256(&self) -> String {
         hex(&Sha256::digest(&*self.bytes))
     }
 
@@ -132,7 +132,6 @@ struct Inner {
     /// Files on one page of the list.
     page: usize,
     store: SocketAddr,
-    sent: AtomicU64,
     links: AtomicU64,
     stopped: AtomicBool,
 }
@@ -159,7 +158,6 @@ impl Hub {
             behaviour: Box::new(behaviour),
             page: 2,
             store: addresses[1],
-            sent: AtomicU64::new(0),
             links: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         });
@@ -203,11 +201,6 @@ impl Hub {
         let large = |path: &str| self.inner.files.lock().unwrap().iter().any(|f| f.path == path && f.large);
         let is_fetch = |r: &Request| r.file.as_deref().is_some_and(|path| r.at_store == large(path));
         self.log().into_iter().filter(is_fetch).collect()
-    }
-
-    /// Bytes of files that were sent.
-    pub(crate) fn sent(&self) -> u64 {
-        self.inner.sent.load(Ordering::Relaxed)
     }
 }
 
@@ -379,7 +372,6 @@ impl Inner {
         let end = bytes.len().min(begin.saturating_add(most));
         for piece in bytes[begin..end].chunks(chunk) {
             stream.write_all(piece)?;
-            self.sent.fetch_add(piece.len() as u64, Ordering::Relaxed);
             if !rest.is_zero() {
                 thread::sleep(rest);
             }

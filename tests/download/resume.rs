@@ -87,7 +87,9 @@ fn d36_a_revision_that_moves_does_not_mix_two_commits() {
     let mut newer = model();
     for file in &mut newer {
         let mut bytes = file.bytes.as_ref().clone();
-        bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
+        for byte in &mut bytes {
+            *byte ^= 0x55;
+        }
         file.bytes = bytes.into();
     }
     let new = "b".repeat(40);

@@ -116,34 +116,33 @@ fn matters(state: State) -> bool {
 
 fn summary_line(snapshot: &Snapshot) -> String {
     let (verified, total) = (Bytes(snapshot.verified), Bytes(snapshot.total));
-    let mut line = format!(
-        "{} of {} files, {verified} of {total} ({}), {}",
+    let left = snapshot.left_s.map_or_else(String::new, |left| format!(", {} to go", Seconds(left)));
+    let again = match snapshot.again {
+        0 => String::new(),
+        again => format!(", {} again", Bytes(again)),
+    };
+    format!(
+        "{} of {} files, {verified} of {total} ({}), {}{left}{again}",
         snapshot.files_done,
         snapshot.files,
         Percent::of(snapshot.verified, snapshot.total),
         Rate(snapshot.rate)
-    );
-    if let Some(left) = snapshot.left_s {
-        line += &format!(", {} to go", Seconds(left));
-    }
-    if snapshot.again > 0 {
-        line += &format!(", {} again", Bytes(snapshot.again));
-    }
-    line
+    )
 }
 
 fn in_words(event: &Event) -> String {
     match event {
         Event::Resolved { repo, revision, commit, moved } => {
-            let mut line = format!("{repo}, {revision}: commit {}", short(commit));
-            if let Some(moved) = moved {
-                line += &format!(
-                    "\n{revision} is at {} by now; this folder was begun with {} and stays with it (--revision {moved} changes that)",
-                    short(moved),
-                    short(commit)
-                );
+            let begun = short(commit);
+            let first = format!("{repo}, {revision}: commit {begun}");
+            match moved {
+                None => first,
+                Some(moved) => format!(
+                    "{first}\n{revision} is at {} by now; this folder was begun with {begun} and stays with it \
+                     (--revision {moved} changes that)",
+                    short(moved)
+                ),
             }
-            line
         }
         Event::Listed { files, bytes, kept } => {
             format!("{files} files, {}; {} are here already", Bytes(*bytes), Bytes(*kept))

@@ -8,18 +8,21 @@ pub(super) struct Backoff {
     first: Duration,
     longest: Duration,
     failures: u32,
+    /// Times that the server was busy, likewise.
+    refusals: u32,
     random: u64,
 }
 
 impl Backoff {
     /// `seed` sets the jitter, so that connections that failed together do not come back together.
     pub(super) const fn new(first: Duration, longest: Duration, seed: u64) -> Self {
-        Self { first, longest, failures: 0, random: seed | 1 }
+        Self { first, longest, failures: 0, refusals: 0, random: seed | 1 }
     }
 
     /// There was progress: the next failure counts as the first.
     pub(super) const fn reset(&mut self) {
         self.failures = 0;
+        self.refusals = 0;
     }
 
     /// Failures since there was progress.
@@ -29,8 +32,18 @@ impl Backoff {
 
     /// Notes a failure and says how long to wait: twice as long each time, and anything between half of that and all.
     pub(super) fn fail(&mut self) -> Duration {
-        let whole = self.first.saturating_mul(1 << self.failures.min(20)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
+        self.after(self.failures)
+    }
+
+    /// Notes that the server is busy, which is not a failure, and says how long to leave it alone.
+    pub(super) fn busy(&mut self) -> Duration {
+        self.refusals = self.refusals.saturating_add(1);
+        self.after(self.refusals)
+    }
+
+    fn after(&mut self, times: u32) -> Duration {
+        let whole = self.first.saturating_mul(1 << times.saturating_sub(1).min(20)).min(self.longest);
         whole.mul_f64(0.5 + 0.5 * self.uniform())
     }
 
@@ -80,6 +93,7 @@ mod tests {
         let mut backoff = Backoff::new(SECOND, SECOND * 60, 9);
         let wait = backoff.told(SECOND * 30);
         assert!(wait >= SECOND * 30 && wait <= SECOND * 31);
-        assert_eq!(backoff.failures(), 0);
+        assert!((0..9).map(|_| backoff.busy()).last().unwrap() >= SECOND * 30, "without a word it grows");
+        assert_eq!(backoff.failures(), 0, "d28: none of this counts");
     }
 }

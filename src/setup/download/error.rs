@@ -128,14 +128,9 @@ fn access_text(access: Access, page: &str) -> String {
 /// The first few; the screen is small.
 fn list(missing: &[(String, String)]) -> String {
     const SHOWN: usize = 8;
-    let mut text = String::new();
-    for (path, why) in missing.iter().take(SHOWN) {
-        text += &format!("\n  {path}: {why}");
-    }
-    if missing.len() > SHOWN {
-        text += &format!("\n  and {} more", missing.len() - SHOWN);
-    }
-    text
+    let shown = missing.iter().take(SHOWN).map(|(path, why)| format!("\n  {path}: {why}"));
+    let more = missing.len().checked_sub(SHOWN + 1).map(|more| format!("\n  and {} more", more + 1));
+    shown.chain(more).collect()
 }
 
 impl Error {

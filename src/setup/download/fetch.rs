@@ -225,7 +225,7 @@ impl<'a> Job<'a> {
                 Err(Fault::Again(why)) => (backoff.fail(), why),
                 // It is not the file's fault, so it does not count against it.
                 Err(Fault::Busy(Some(wait), why)) => (backoff.told(wait), why),
-                Err(Fault::Busy(None, why)) => (backoff.fail(), why),
+                Err(Fault::Busy(None, why)) => (backoff.busy(), why),
                 Err(fault) => return Err(fault),
             };
             self.trouble(format!("{why}; again in {}", Seconds(wait.as_secs_f64())));
@@ -246,13 +246,12 @@ impl<'a> Job<'a> {
         self.hold_against_list(&reply)?;
         match plan::answer(from, self.entry.size, reply.status, reply.content_range(), reply.content_length())
         {
-            plan::Answer::Rest => {}
             plan::Answer::Whole if from > 0 => {
                 partial.restart()?;
                 shared.note(self.index, 0);
                 self.trouble("the server ignores ranges and sends the whole file; it begins anew".into());
             }
-            plan::Answer::Whole => {}
+            plan::Answer::Rest | plan::Answer::Whole => {}
             plan::Answer::BeginAnew(why) => {
                 partial.restart()?;
                 shared.note(self.index, 0);
@@ -317,11 +316,10 @@ impl<'a> Job<'a> {
                 }
                 Err(error) => return Err(Fault::Again(shared.client.trouble(url, &error))),
             };
-            let took = asked.elapsed();
             shared.received.fetch_add(got as u64, Ordering::Relaxed);
             partial.write(&buffer[..got])?;
             shared.note(self.index, partial.safe());
-            if let Some((bytes, time)) = window.add(got, took) {
+            if let Some((bytes, time)) = window.add(got, asked.elapsed()) {
                 let mut typical = shared.typical.lock().unwrap_or_else(PoisonError::into_inner);
                 if typical.crawls(bytes, time) && crawl.may_restart() {
                     return Err(Fault::Again(

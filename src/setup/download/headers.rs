@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn waits_are_seconds_or_a_date() {
-        assert_eq!(retry_after("120", 0), Some(Duration::from_secs(120)));
+        assert_eq!(retry_after("120", 0), Some(Duration::from_mins(2)));
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         assert_eq!(retry_after(date, 784_111_777 - 30), Some(Duration::from_secs(30)));
         assert_eq!(retry_after(date, 784_111_777 + 30), Some(Duration::ZERO));

@@ -186,9 +186,8 @@ impl Client {
     fn refused(&self, status: u16, wait: Option<Duration>, what: &str) -> Fault {
         let access = |access| Error::Access { access, page: self.hub.page() }.into();
         match status {
-            401 if self.token.is_none() => access(Access::NoToken),
+            401 | 403 if self.token.is_none() => access(Access::NoToken),
             401 => access(Access::BadToken),
-            403 if self.token.is_none() => access(Access::NoToken),
             403 => access(Access::Terms),
             404 | 410 => Error::NotFound(what.to_owned()).into(),
             _ => overload(status, wait, &self.hub.origin().to_string()).unwrap_or_else(|| {

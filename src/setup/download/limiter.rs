@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn idle_time_is_not_saved_up() {
         let mut bucket = Bucket::new(1000);
-        bucket.take(10, Duration::from_secs(3600));
-        let wait = bucket.take(1000, Duration::from_secs(3600));
+        bucket.take(10, Duration::from_hours(1));
+        let wait = bucket.take(1000, Duration::from_hours(1));
         assert!(wait > Duration::from_millis(800), "{wait:?}");
     }
 

@@ -14,7 +14,7 @@ use crate::sys::{file, process};
 const NAME: &str = ".dormouse-lock";
 /// On another machine nobody can be asked whether a process lives, so the age of the file says it. Its holder makes it
 /// young again far more often.
-const OLD: Duration = Duration::from_secs(600);
+const OLD: Duration = Duration::from_mins(10);
 /// How often it is made young.
 pub(super) const TOUCH: Duration = Duration::from_secs(30);
 
@@ -99,10 +99,9 @@ fn holder_of(path: &Path, text: &[u8]) -> Option<String> {
         Ok(holder) if holder.lives(age) => {
             Some(format!("process {} on {}", holder.pid, holder.host.escape_debug()))
         }
-        Ok(_) => None,
         // It is being written at this moment, or its holder died in the middle of that.
         Err(_) if age < Duration::from_secs(5) => Some("a process that has just begun".to_owned()),
-        Err(_) => None,
+        Ok(_) | Err(_) => None,
     }
 }
 
@@ -176,7 +175,7 @@ mod tests {
         fs::write(dir.path().join(NAME), "{\"pi").unwrap();
         assert!(matches!(Lock::take(dir.path()), Err(Error::Locked { .. })));
         let file = File::options().write(true).open(dir.path().join(NAME)).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_mins(1)).unwrap();
         Lock::take(dir.path()).unwrap();
     }
 }

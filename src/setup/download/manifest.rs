@@ -166,6 +166,9 @@ fn entry(item: Item) -> Result<Entry, Error> {
     }
 }
 
+/// How names of a file on its way end.
+pub(super) const OWN: [&str; 2] = [".part", ".part.journal"];
+
 /// What keeps `path` from being the name of a file below the folder.
 fn problem_of(path: &str) -> Option<&'static str> {
     if path.is_empty() || path.len() > 1024 {
@@ -182,7 +185,7 @@ fn problem_of(path: &str) -> Option<&'static str> {
             return Some("a name in it is too long");
         }
         if part.starts_with(".dormouse-")
-            || part.starts_with('.') && (part.ends_with(".part") || part.ends_with(".part.journal"))
+            || OWN.iter().any(|suffix| part.starts_with('.') && part.ends_with(suffix))
         {
             return Some("the name is one of the download's own");
         }

@@ -119,7 +119,7 @@ impl Default for Patience {
         Self {
             stall: Duration::from_secs(30),
             first_wait: Duration::from_secs(1),
-            longest_wait: Duration::from_secs(300),
+            longest_wait: Duration::from_mins(5),
             // About half an hour without the network.
             attempts: 14,
             first_attempts: 4,

@@ -27,7 +27,7 @@ impl Typical {
     }
 }
 
-/// The window of one connection: bytes and the time that was spent on waiting for them.
+/// The window of one connection: bytes and the time that they took, without pauses for a limit.
 #[derive(Debug)]
 pub(super) struct Window {
     length: Duration,
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_counts_only_the_time_of_reads() {
+    fn a_window_is_full_after_its_time_and_begins_anew() {
         let mut window = Window::new(SECOND);
         assert_eq!(window.add(10, SECOND / 2), None);
         assert_eq!(window.add(20, SECOND), Some((30, SECOND * 3 / 2)));

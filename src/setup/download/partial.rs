@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::error::Error;
 use super::hash::{Hasher, Judgement};
 use super::journal::{self, Block, Header};
-use super::manifest::Entry;
+use super::manifest::{Entry, OWN};
 use crate::sys::file;
 
 const CHUNK: usize = 1 << 20;
@@ -29,8 +29,9 @@ impl Places {
         // Components are joined one by one, so that the separator is the system's.
         let whole = entry.path.split('/').fold(folder.to_owned(), |path, part| path.join(part));
         let name = entry.path.rsplit('/').next().unwrap_or_default();
-        let beside = |suffix: &str| whole.with_file_name(format!(".{name}.{suffix}"));
-        Self { part: beside("part"), journal: beside("part.journal"), whole }
+        let beside = |suffix: &str| whole.with_file_name(format!(".{name}{suffix}"));
+        let [part, journal] = OWN.map(beside);
+        Self { whole, part, journal }
     }
 
     /// The journal's blocks, if it is about this content.

@@ -30,6 +30,8 @@ pub(super) fn answer(
     let other_size = |found| Answer::Wrong(format!("listed with {size} bytes, and the server has {found}"));
     match status {
         200 => match length {
+            // A server in trouble, and not a file without bytes.
+            Some(0) if size > 0 => Answer::Again("the server sent an empty answer".to_owned()),
             Some(length) if length != size => other_size(length),
             _ => Answer::Whole,
         },
@@ -71,15 +73,15 @@ mod tests {
     use super::*;
     use crate::setup::download::manifest::Digest;
 
-    fn part(first: u64, total: u64) -> Option<ContentRange> {
-        Some(ContentRange { bytes: Some((first, total - 1)), total: Some(total) })
+    const fn part(first: u64, total: u64) -> ContentRange {
+        ContentRange { bytes: Some((first, total - 1)), total: Some(total) }
     }
 
     #[test]
     fn d01_d02_only_a_part_that_begins_where_asked_is_appended() {
-        assert_eq!(answer(40, 100, 206, part(40, 100), Some(60)), Answer::Rest);
+        assert_eq!(answer(40, 100, 206, Some(part(40, 100)), Some(60)), Answer::Rest);
         assert_eq!(answer(40, 100, 200, None, Some(100)), Answer::Whole);
-        assert!(matches!(answer(40, 100, 206, part(0, 100), None), Answer::Again(_)));
+        assert!(matches!(answer(40, 100, 206, Some(part(0, 100)), None), Answer::Again(_)));
         assert!(matches!(answer(40, 100, 206, None, None), Answer::Again(_)));
         assert!(matches!(answer(40, 100, 204, None, None), Answer::Again(_)));
     }
@@ -95,8 +97,9 @@ mod tests {
     #[test]
     fn d32_another_length_than_listed_is_flagged() {
         assert!(matches!(answer(0, 100, 200, None, Some(110)), Answer::Wrong(_)));
-        assert!(matches!(answer(40, 100, 206, part(40, 110), Some(70)), Answer::Wrong(_)));
+        assert!(matches!(answer(40, 100, 206, Some(part(40, 110)), Some(70)), Answer::Wrong(_)));
         assert_eq!(answer(0, 100, 200, None, None), Answer::Whole, "it is not always told");
+        assert!(matches!(answer(0, 100, 200, None, Some(0)), Answer::Again(_)), "d13");
     }
 
     #[test]

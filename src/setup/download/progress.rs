@@ -158,7 +158,7 @@ impl Progress {
 
     fn rate(&self) -> f64 {
         let (Some(first), Some(last)) = (self.window.front(), self.window.back()) else { return 0.0 };
-        let seconds = (last.0 - first.0).as_secs_f64();
+        let seconds = last.0.saturating_sub(first.0).as_secs_f64();
         if seconds > 0.0 { (last.1 - first.1) as f64 / seconds } else { 0.0 }
     }
 

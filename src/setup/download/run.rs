@@ -268,7 +268,8 @@ impl Asker<'_> {
                 Err(Fault::Again(last)) if backoff.failures() + 1 >= patience.first_attempts => {
                     return Err(Error::GaveUp { attempts: backoff.failures() + 1, last });
                 }
-                Err(Fault::Again(why) | Fault::Busy(None, why)) => (backoff.fail(), why),
+                Err(Fault::Again(why)) => (backoff.fail(), why),
+                Err(Fault::Busy(None, why)) => (backoff.busy(), why),
                 Err(Fault::Busy(Some(wait), why)) => (backoff.told(wait), why),
             };
             let message = format!("{why}; again in {}", crate::units::Seconds(wait.as_secs_f64()));
