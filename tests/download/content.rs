@@ -205,24 +205,29 @@ fn d13_an_empty_answer_is_an_error_of_its_own() {
 
 #[test]
 fn d14_d33_progress_never_runs_backwards_nor_over_the_total() {
-    let hub = cut_then(|request| match request.nth {
-        1 => Act::Whole,
-        2 => Act::Flip(9),
-        _ => Act::Slow(16 * KIB, std::time::Duration::from_millis(20)),
+    // Most of the file is there, and shown, for as long as the silence lasts; then it has to begin anew, slowly.
+    let hub = Hub::new(model(), |request| match (&request.file, request.at_store, request.nth) {
+        (Some(file), true, 0) if file == SHARD => Act::Stall(250 * KIB as u64),
+        (Some(file), true, 1) if file == SHARD => Act::Status(416, vec![], ""),
+        (Some(file), true, _) if file == SHARD => Act::Slow(8 * KIB, std::time::Duration::from_millis(15)),
+        _ => Act::Well,
     });
     let place = Place::new();
-    for _ in 0..2 {
+    for run in 0..2 {
         let outcome = place.fetch(&hub);
-        let mut last = 0;
-        let mut looks = 0;
-        for event in &outcome.events {
-            let Event::Progress(look) = event else { continue };
-            assert!(look.verified >= last && look.verified <= look.total, "{look:?}");
-            last = look.verified;
-            looks += 1;
-        }
-        assert!(looks > 0);
-        assert_eq!(last, outcome.summary().bytes);
+        let looks: Vec<_> = outcome
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Progress(look) => Some(look),
+                _ => None,
+            })
+            .collect();
+        assert!(looks.is_sorted_by_key(|look| look.verified), "{looks:?}");
+        assert!(looks.iter().all(|look| look.verified <= look.total), "{looks:?}");
+        let last = looks.last().unwrap();
+        assert_eq!((last.verified, last.total), (outcome.summary().bytes, outcome.summary().bytes));
+        assert_eq!(last.again >= 200 * KIB as u64, run == 0, "what came twice is shown apart");
     }
 }
 
