@@ -16,6 +16,10 @@ fn cut_then(then: impl Fn(&Request) -> Act + Send + Sync + 'static) -> Hub {
     })
 }
 
+fn fetches_of(hub: &Hub, path: &str) -> usize {
+    hub.fetches().iter().filter(|request| request.file.as_deref() == Some(path)).count()
+}
+
 fn on_nth(nth: usize, act: Act) -> impl Fn(&Request) -> Act {
     move |request| if request.nth == nth { act.clone() } else { Act::Well }
 }
@@ -43,6 +47,7 @@ fn d01_a_server_that_ignores_ranges_does_not_double_the_file() {
     let outcome = place.fetch(&hub);
     outcome.summary();
     outcome.assert_trouble("ignores ranges");
+    assert_eq!(fetches_of(&hub, SHARD), 2, "its body is used, from its first byte on");
     place.assert_whole(&model());
 }
 
@@ -52,6 +57,7 @@ fn d02_a_part_that_begins_elsewhere_is_not_written() {
     let outcome = place.fetch(&hub);
     outcome.summary();
     outcome.assert_trouble("the server sends them from 0 on");
+    assert_eq!(fetches_of(&hub, SHARD), 3);
     place.assert_whole(&model());
 }
 
@@ -63,10 +69,9 @@ fn d03_d07_a_partial_file_that_is_complete_is_finished_without_asking() {
     let first = place.fetch(&hub);
     assert!(matches!(first.error(), Error::Io { action: "name", .. }), "{}", first.error());
     fs::remove_dir_all(place.folder.join(SHARD)).unwrap();
-    let of_shard = |hub: &Hub| hub.fetches().iter().filter(|r| r.file.as_deref() == Some(SHARD)).count();
-    assert_eq!(of_shard(&hub), 1);
+    assert_eq!(fetches_of(&hub, SHARD), 1);
     place.fetch(&hub).summary();
-    assert_eq!(of_shard(&hub), 1);
+    assert_eq!(fetches_of(&hub, SHARD), 1);
     place.assert_whole(&model());
 }
 
@@ -129,8 +134,7 @@ fn d08_one_wrong_bit_is_found_and_only_that_file_comes_again() {
     outcome.summary();
     outcome.assert_trouble("its digest is");
     place.assert_whole(&model());
-    let count = |path| hub.fetches().iter().filter(|r| r.file.as_deref() == Some(path)).count();
-    assert_eq!((count(SHARD), count(OTHER)), (2, 1));
+    assert_eq!((fetches_of(&hub, SHARD), fetches_of(&hub, OTHER)), (2, 1));
 }
 
 #[test]
