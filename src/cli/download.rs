@@ -24,9 +24,10 @@ const TOKEN_HELP: &str = "Variable of the environment that holds the hub's token
 const NAME: &str = "Kimi-K3";
 
 const HELP: &str = "\
-Stop it whenever you like, with Ctrl-C or by pulling the plug: the same command goes on where it was. A file has its
-final name only when its digest is the published one. Over a complete folder the command checks every byte and fetches
-what is damaged; a file of the same name that is another one is replaced.
+Stop it whenever you like, with Ctrl-C or by pulling the plug: the same command goes on where it was. \
+A file has its final name only when its digest is the published one. Over a complete folder the \
+command checks every byte and fetches what is damaged; a file of the same name that is another one is \
+replaced.
 
 Proxies come from ALL_PROXY, HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 

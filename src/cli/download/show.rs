@@ -102,7 +102,9 @@ impl Show {
         if self.terminal {
             self.drawn = true;
             // The cursor stays off the last column, where a terminal would wrap.
-            let width = crossterm::terminal::size().map_or(80, |(width, _)| usize::from(width)).max(2) - 1;
+            // One that does not tell its width says zero.
+            let width = crossterm::terminal::size().map_or(0, |(width, _)| usize::from(width));
+            let width = if width > 1 { width - 1 } else { 79 };
             let line: String = clean(&summary_line(snapshot)).chars().take(width).collect();
             let _ = write!(stderr(), "\r\x1b[K{line}");
         }
