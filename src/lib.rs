@@ -18,7 +18,7 @@
 //! | [`model`] | the forward pass: KDA, gated MLA, residual mixes, router, experts |
 //! | [`engine`] | the thread that owns model and state: turns, sampling, telemetry |
 //! | [`session`] | conversations on disk: a journal for each |
-//! | [`setup`] | laying out the small model that is compiled in, sealing and checking a checkpoint, measuring disks |
+//! | [`setup`] | laying out the small model, fetching the real one, sealing and checking a checkpoint, measuring disks |
 //! | [`tui`] | the full-screen chat |
 //! | [`cli`] | arguments as typed, one file for each verb |
 //!

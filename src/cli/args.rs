@@ -119,6 +119,8 @@ pub(super) enum Verb {
     },
     /// Generate one turn on standard output
     Run(Run),
+    /// Fetch the real model, or check it; can be left at any moment
+    Download(super::download::Download),
     /// The conversations that were written down
     Sessions {
         /// What to do with them.

@@ -5,6 +5,7 @@
 //! | `args` | what was typed, not yet looked at |
 //! | `settings` | what counts after the config file and the environment |
 //! | `chat` | the full-screen chat, which is what the program does without a verb |
+//! | `download` | fetches the real model, or checks it |
 //! | `run` | one turn for a script, on standard output |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
 //! | `kept`, `words` | a run's turn in a session, and the text of its ids |
@@ -18,6 +19,7 @@
 mod args;
 mod bench;
 mod chat;
+mod download;
 mod error;
 mod input;
 mod json;
@@ -85,6 +87,7 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         .with_hint("`dormouse run --session ID --continue` finishes a turn.")),
         Some(Verb::Chat { session: None }) => chat::chat(&args.common, Which::New),
         Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id)),
+        Some(Verb::Download(download)) => download::run(download),
         Some(Verb::Run(run)) => run::run(&args.common, run),
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
         Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),

@@ -1,0 +1,21 @@
+//! Downloads from a hub of our own on the loopback that misbehaves on command. A test that bears a number shows that one
+//! known fault of other programs is not ours.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
+
+#[path = "download/access.rs"]
+mod access;
+#[path = "download/content.rs"]
+mod content;
+#[path = "download/disk.rs"]
+mod disk;
+#[path = "download/hub.rs"]
+mod hub;
+#[path = "download/program.rs"]
+mod program;
+#[path = "download/resume.rs"]
+mod resume;
+#[path = "download/support.rs"]
+mod support;
+#[path = "download/waiting.rs"]
+mod waiting;
