@@ -68,7 +68,7 @@ pub enum TierError {
 
 macro_rules! kernels {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)?;)*) => {
-        /// The functions of one tier. See [`mod@reference`] for shapes and orders; all tiers give the same bits.
+        /// The functions of one tier. See [`mod@super::reference`] for shapes and orders; all tiers give the same bits.
         #[derive(Debug)]
         pub struct Kernels {
             tier: Tier,
