@@ -8,15 +8,15 @@
 //! | --- | --- |
 //! | [`units`] | sizes, rates and shares: parsed and printed in one way everywhere |
 //! | [`protocol`] | the only types that the screen and the engine share |
-//! | [`sys`] | what the operating system knows: memory, processors, signals, positioned reads |
+//! | [`sys`] | what the operating system knows: memory and its limits, processors, disks, processes, signals; buffers and reads |
 //! | [`config`] | settings: defaults, then file, then environment, then flags; where files live |
 //! | [`kernels`] | arithmetic under one contract: a scalar reference, and one dispatch table |
-//! | [`checkpoint`] | safetensors headers, the index of all shards, the model's config |
+//! | [`checkpoint`] | safetensors headers, the index of all shards, the model's config, the manifest of checksums |
 //! | [`tokenizer`] | byte-pair ranks, the pre-tokenizer's pattern, reserved ids, incremental decoding |
 //! | [`chat`] | rendering a conversation to segments, parsing the model's output, the transcript |
-//! | [`store`] | where bytes live: the trunk, the experts' slots, reads |
+//! | [`store`] | where bytes live: the plan of weights, the trunk's tiles, the experts' slots, readers |
 //! | [`model`] | the forward pass: KDA, gated MLA, residual mixes, router, experts |
-//! | [`engine`] | the thread that owns model and state: turns, sampling, telemetry |
+//! | [`engine`] | the thread that owns model and state: the plan of all memory, turns, copies of state, sampling, telemetry |
 //! | [`session`] | conversations on disk: a journal for each |
 //! | [`setup`] | laying out the small model, fetching the real one, sealing and checking a checkpoint, measuring disks |
 //! | [`tui`] | the full-screen chat |

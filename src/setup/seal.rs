@@ -14,7 +14,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, unbounded};
 
 use crate::checkpoint::{self, Checkpoint, Extent, Manifest, Shape, Tensor, grain_rows};
 use crate::store::{Reader, expert_parts, expert_window};
-use crate::sys::buffer::{Buffer, window};
+use crate::sys::buffer::{Buffer, usize_of, window};
 use crate::sys::file;
 
 /// Threads that read and compute checksums.
@@ -296,10 +296,6 @@ fn parts<'a>(piece: &Piece, places: &[usize], buffer: &'a Buffer) -> Vec<&'a [u8
         buffer.get(*place..place.saturating_add(usize_of(extent.len))).unwrap_or_default()
     };
     piece.extents.iter().zip(places).map(part).collect()
-}
-
-fn usize_of(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::checkpoint::Extent;
-use crate::sys::buffer::{ALIGN, Buffer};
+use crate::sys::buffer::{ALIGN, Buffer, usize_of};
 use crate::sys::file::{self, Source};
 
 /// Reads ranges of shards, from many threads at once.
@@ -159,11 +159,6 @@ impl Reader for Mapped {
 /// The file of an extent. Extents come of the index, which has no other shards.
 fn shard(shards: &[Source], extent: Extent) -> &Source {
     &shards[usize::from(extent.shard)]
-}
-
-/// Offsets and lengths in files that this machine can map or hold in part.
-fn usize_of(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::io::{Check, Done, Job, Pool, Urgency};
 use super::plan::Plan;
 use super::schedule::{Form, Schedule};
 use crate::checkpoint::{Checkpoint, Dtype, Extent, Manifest, Tensor};
-use crate::sys::buffer::{Buffer, window};
+use crate::sys::buffer::{Buffer, usize_of, window};
 
 /// How often a wait looks whether it should stop.
 pub(super) const GLANCE: Duration = Duration::from_millis(20);
@@ -424,10 +424,6 @@ pub(super) fn row_extent(matrix: Extent, row: u64, row_bytes: usize) -> Option<E
         offset: matrix.offset + begin,
         len: row_bytes,
     })
-}
-
-fn usize_of(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

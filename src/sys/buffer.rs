@@ -34,6 +34,11 @@ impl DerefMut for Buffer {
     }
 }
 
+/// A length or an offset of a file as memory counts it. What does not fit is the most there can be, which no buffer holds.
+pub fn usize_of(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
 /// Bytes that a buffer needs to hold `len` bytes read from any offset: the enclosing pages.
 pub const fn window(len: usize) -> usize {
     (len + 2 * ALIGN - 2) / ALIGN * ALIGN
