@@ -13,6 +13,10 @@ mod disk;
 mod hub;
 #[path = "download/program.rs"]
 mod program;
+#[path = "download/proxy.rs"]
+mod proxy;
+#[path = "download/released.rs"]
+mod released;
 #[path = "download/resume.rs"]
 mod resume;
 #[path = "download/support.rs"]

@@ -147,7 +147,13 @@ fn quoted(text: &str) -> String {
 
 impl From<Error> for UserError {
     fn from(error: Error) -> Self {
-        let (code, title, hint) = match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&Error> for UserError {
+    fn from(error: &Error) -> Self {
+        let (code, title, hint) = match error {
             Error::Access { access: Access::NoToken, .. } => (
                 ExitCode::Usage,
                 "The hub wants a token",

@@ -45,6 +45,11 @@ impl Paths {
         self.data.join("sessions")
     }
 
+    /// How far setting up is.
+    pub fn setup(&self) -> PathBuf {
+        self.state.join("setup.json")
+    }
+
     /// What the disks were measured at.
     pub fn disk_rates(&self) -> PathBuf {
         self.state.join("disks.json")

@@ -10,6 +10,12 @@ const FILES: &str = "The model's files cannot be used";
 
 impl From<checkpoint::Error> for UserError {
     fn from(error: checkpoint::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&checkpoint::Error> for UserError {
+    fn from(error: &checkpoint::Error) -> Self {
         Self::new(ExitCode::ModelFiles, FILES, error.to_string()).with_hint(error.hint())
     }
 }

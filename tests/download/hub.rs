@@ -25,6 +25,8 @@ pub(crate) struct Served {
     pub(crate) digest: bool,
     /// Listed in place of the real length.
     pub(crate) listed: Option<u64>,
+    /// So many zeros in place of the bytes.
+    pub(crate) zeros: Option<u64>,
 }
 
 impl Served {
@@ -40,12 +42,24 @@ impl Served {
             state.to_le_bytes()
         });
         let bytes = bytes.flatten().take(len).collect();
-        Self { path: path.to_owned(), bytes: Arc::new(bytes), large: true, digest: true, listed: None }
+        Self {
+            path: path.to_owned(),
+            bytes: Arc::new(bytes),
+            large: true,
+            digest: true,
+            listed: None,
+            zeros: None,
+        }
+    }
+
+    /// So many zeros, of which none takes any room here. Nobody knows their digest.
+    pub(crate) fn zeros(path: &str, len: u64) -> Self {
+        Self { listed: Some(len), zeros: Some(len), ..Self::large(path, 0) }
     }
 
     pub(crate) fn small(path: &str, text: &str) -> Self {
         let bytes = Arc::new(text.as_bytes().to_vec());
-        Self { path: path.to_owned(), bytes, large: false, digest: true, listed: None }
+        Self { path: path.to_owned(), bytes, large: false, digest: true, listed: None, zeros: None }
     }
 
     pub(crate) fn sha256(&self) -> String {
@@ -331,6 +345,9 @@ impl Inner {
         from: Option<u64>,
         act: Act,
     ) -> std::io::Result<()> {
+        if let Some(len) = file.zeros {
+            return self.serve_zeros(stream, len, from.unwrap_or(0), &act);
+        }
         let len = file.bytes.len();
         let asked = usize::try_from(from.unwrap_or(0)).unwrap();
         if asked >= len && len > 0 {
@@ -378,6 +395,33 @@ impl Inner {
         }
         while stall && !self.stopped.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn serve_zeros(&self, stream: &mut TcpStream, len: u64, from: u64, act: &Act) -> std::io::Result<()> {
+        let (chunk, rest) = match act {
+            Act::Slow(bytes, pause) => (*bytes, *pause),
+            _ => (1 << 20, Duration::ZERO),
+        };
+        let (status, range) = match from {
+            0 => ("200 OK", String::new()),
+            from => ("206 Partial Content", format!("Content-Range: bytes {from}-{}/{len}\r\n", len - 1)),
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\n{range}Content-Length: {}\r\nConnection: close\r\n\r\n",
+            len - from
+        );
+        stream.write_all(head.as_bytes())?;
+        let zeros = vec![0; chunk];
+        let mut left = len - from;
+        while left > 0 && !self.stopped.load(Ordering::Relaxed) {
+            let piece = usize::try_from(left).unwrap().min(chunk);
+            stream.write_all(&zeros[..piece])?;
+            left -= piece as u64;
+            thread::sleep(rest);
         }
         Ok(())
     }

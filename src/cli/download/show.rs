@@ -1,7 +1,7 @@
 //! What a person sees of a download on standard error, and what a script reads of it on standard output.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
@@ -146,14 +146,11 @@ fn in_words(event: &Event) -> String {
                 ),
             }
         }
-        Event::Listed { files, bytes, kept } => {
+        Event::Listed { files, bytes, kept, .. } => {
             format!("{files} files, {}; {} are here already", Bytes(*bytes), Bytes(*kept))
         }
         Event::File { path, state } => format!("{path}: {}", word(*state)),
-        Event::Trouble(trouble) if trouble.path.is_empty() => {
-            format!("{} {}", clock(trouble.at), trouble.message)
-        }
-        Event::Trouble(trouble) => format!("{} {}: {}", clock(trouble.at), trouble.path, trouble.message),
+        Event::Trouble(trouble) => trouble.to_string(),
         Event::Progress(snapshot) => summary_line(snapshot),
     }
 }
@@ -176,18 +173,12 @@ fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
 
-/// The time of day, as the world keeps it.
-fn clock(at: SystemTime) -> String {
-    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    format!("{:02}:{:02}:{:02} UTC", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
-}
-
 fn as_json(event: &Event) -> Value {
     match event {
         Event::Resolved { repo, revision, commit, moved } => json!({
             "event": "resolved", "repo": repo, "revision": revision, "commit": commit, "moved": moved,
         }),
-        Event::Listed { files, bytes, kept } => {
+        Event::Listed { files, bytes, kept, .. } => {
             json!({ "event": "listed", "files": files, "bytes": bytes, "kept": kept })
         }
         Event::File { path, state } => json!({ "event": "file", "path": path, "state": state }),
@@ -197,10 +188,15 @@ fn as_json(event: &Event) -> Value {
             value
         }
         Event::Progress(snapshot) => {
-            let connections = snapshot
-                .connections
-                .iter()
-                .map(|(path, at, size)| json!({ "path": path, "verified": at, "total": size }));
+            let connections = snapshot.connections.iter().map(|connection| {
+                json!({
+                    "path": connection.path,
+                    "state": connection.state,
+                    "verified": connection.at,
+                    "total": connection.size,
+                    "rate": connection.rate,
+                })
+            });
             json!({
                 "event": "progress",
                 "verified": snapshot.verified,
@@ -249,12 +245,5 @@ mod tests {
         };
         let line = summary_line(&snapshot);
         assert_eq!(line, "3 of 12 files, 1.00 GiB of 4.00 GiB (25 %), 100 MB/s, 32 s to go");
-    }
-
-    #[test]
-    fn trouble_has_its_time() {
-        let at = UNIX_EPOCH + std::time::Duration::from_secs(86_400 + 3661);
-        let trouble = Trouble { at, path: "f".into(), message: "no".into() };
-        assert_eq!(in_words(&Event::Trouble(trouble)), "01:01:01 UTC f: no");
     }
 }

@@ -59,8 +59,8 @@ pub(super) struct Shared {
     pub(super) safe: Vec<AtomicU64>,
     /// Bytes of each file that is there under its name and is being looked at.
     pub(super) looked_at: Vec<AtomicU64>,
-    /// Bytes that came over the network.
-    pub(super) received: AtomicU64,
+    /// Bytes of each file that came over the network.
+    pub(super) received: Vec<AtomicU64>,
     pub(super) messages: Sender<Message>,
 }
 
@@ -316,7 +316,9 @@ impl<'a> Job<'a> {
                 }
                 Err(error) => return Err(Fault::Again(shared.client.trouble(url, &error))),
             };
-            shared.received.fetch_add(got as u64, Ordering::Relaxed);
+            if let Some(received) = shared.received.get(self.index) {
+                received.fetch_add(got as u64, Ordering::Relaxed);
+            }
             partial.write(&buffer[..got])?;
             shared.note(self.index, partial.safe());
             if let Some((bytes, time)) = window.add(got, asked.elapsed()) {

@@ -13,6 +13,7 @@
 //! | `http`, `headers`, `endpoint` | requests, redirects, who may see the token |
 //! | `manifest`, `pattern`, `record` | what there is to fetch, what of it is wanted, from which commit |
 //! | `plan`, `backoff`, `limiter`, `pace`, `progress` | decisions and sums, without a network or a disk |
+//! | `table` | the same as rows, for a screen |
 //! | `lock` | one download for one folder |
 
 mod backoff;
@@ -33,20 +34,24 @@ mod plan;
 mod progress;
 mod record;
 mod run;
+mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use error::{Access, Error};
 pub use http::Token;
 pub use manifest::{Digest, Entry, Error as ManifestError};
-pub use progress::{Snapshot, State, Trouble};
-pub use run::{Event, Summary, run};
+pub use progress::{Connection, Snapshot, State, Trouble};
+pub use run::{Event, Summary, Wanted, run};
+pub use table::{Row, Table};
 
 /// Where the real model is published.
 pub const REPO: &str = "moonshotai/Kimi-K3";
 /// The hub that has it.
 pub const ENDPOINT: &str = "https://huggingface.co";
+/// About how many bytes it has, for whoever has not asked the hub yet.
+pub const ABOUT: u64 = 1_560_000_000_000;
 /// Bytes that are made safe at once.
 pub const BLOCK: u64 = 64 << 20;
 /// Files that are fetched at once.
@@ -93,6 +98,11 @@ impl Options {
             patience: Patience::default(),
         }
     }
+}
+
+/// Whether a folder is a download in which every file was right when it was last looked at; nothing if it is no download.
+pub fn is_complete(folder: &Path) -> Option<bool> {
+    record::Record::read(folder).map(|record| record.complete)
 }
 
 /// How long to wait for what.

@@ -52,10 +52,19 @@ pub(super) fn answer(
     }
 }
 
-/// The order in which files come: small ones first, for without them the large ones are of no use; then by name.
-pub(super) fn order(entries: &mut [Entry]) {
+/// The order in which files come, each with what is kept of it: small ones first, for without them the large ones are of
+/// no use; then what is missing, by name; and last what seems to be there whole, which is only looked at. So whoever comes
+/// back to a terabyte does not wait for it to be read before the next byte comes.
+pub(super) fn order(entries: Vec<Entry>, kept: Vec<u64>) -> (Vec<Entry>, Vec<u64>) {
     const SMALL: u64 = 64 << 20;
-    entries.sort_by(|a, b| (a.size > SMALL, &a.path).cmp(&(b.size > SMALL, &b.path)));
+    let mut files: Vec<(Entry, u64)> = entries.into_iter().zip(kept).collect();
+    let rank = |entry: &Entry, kept: u64| match entry.size {
+        ..=SMALL => 0,
+        size if kept < size => 1,
+        _ => 2,
+    };
+    files.sort_by(|(a, kept_a), (b, kept_b)| (rank(a, *kept_a), &a.path).cmp(&(rank(b, *kept_b), &b.path)));
+    files.into_iter().unzip()
 }
 
 /// Bytes that should be left over on the disk: a hundredth of what comes, and no more than a gibibyte.
@@ -112,10 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn small_files_come_first() {
+    fn small_files_come_first_and_those_that_are_there_last() {
         let entry = |path: &str, size| Entry { path: path.into(), size, digest: Digest::Unknown };
-        let mut entries = [entry("b", 1 << 40), entry("z", 1), entry("a", 1 << 40), entry("c", 2)];
-        order(&mut entries);
-        assert_eq!(entries.map(|entry| entry.path), ["c", "z", "a", "b"]);
+        let large = 1 << 40;
+        let entries =
+            vec![entry("b", large), entry("z", 1), entry("a", large), entry("c", 2), entry("d", large)];
+        let (entries, kept) = order(entries, vec![large, 1, large - 1, 0, 0]);
+        let paths: Vec<_> = entries.iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(paths, ["c", "z", "a", "d", "b"]);
+        assert_eq!(kept, [0, 1, large - 1, 0, large]);
     }
 }

@@ -1,7 +1,8 @@
 //! How far it is, as a person or a script is told.
 
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime};
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -47,6 +48,34 @@ pub struct Trouble {
     pub message: String,
 }
 
+impl fmt::Display for Trouble {
+    /// The time of day, as the world keeps it, the file and the message.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.at.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let [h, m, s] = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
+        write!(f, "{h:02}:{m:02}:{s:02} UTC ")?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// What a connection is at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Its file.
+    pub path: String,
+    /// What becomes of that.
+    pub state: State,
+    /// Bytes safe on the disk, or looked at, where the file was there.
+    pub at: u64,
+    /// Bytes in all.
+    pub size: u64,
+    /// Bytes in a second over the network, over the last while.
+    pub rate: f64,
+}
+
 /// A look at the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -66,8 +95,8 @@ pub struct Snapshot {
     pub files_done: usize,
     /// Files in all.
     pub files: usize,
-    /// What each connection is at: path, bytes safe (or looked at, where the file was there), bytes in all.
-    pub connections: Vec<(String, u64, u64)>,
+    /// What each connection is at.
+    pub connections: Vec<Connection>,
     /// What stands in the way.
     pub trouble: Option<Trouble>,
 }
@@ -84,6 +113,28 @@ struct File {
     most: u64,
     /// Bytes looked at that may still prove bad.
     looked_at: u64,
+    /// What came of it over the network.
+    coming: Window,
+}
+
+/// A count as it grew of late.
+#[derive(Default)]
+struct Window(VecDeque<(Duration, u64)>);
+
+impl Window {
+    fn push(&mut self, now: Duration, count: u64) {
+        self.0.push_back((now, count));
+        while self.0.len() > 2 && self.0[1].0 + SPAN <= now {
+            self.0.pop_front();
+        }
+    }
+
+    /// By how much it grows in a second.
+    fn rate(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.0.front(), self.0.back()) else { return 0.0 };
+        let seconds = last.0.saturating_sub(first.0).as_secs_f64();
+        if seconds > 0.0 { last.1.saturating_sub(first.1) as f64 / seconds } else { 0.0 }
+    }
 }
 
 /// The whole, fed by what the connections say. Knows no clock: times since the start are handed in.
@@ -92,18 +143,26 @@ pub(super) struct Progress {
     received: u64,
     /// Bytes that were there and had to be thrown away.
     lost: u64,
-    window: VecDeque<(Duration, u64)>,
+    coming: Window,
     trouble: Option<(usize, Trouble)>,
 }
 
 impl Progress {
     pub(super) fn new(files: impl IntoIterator<Item = (String, u64)>) -> Self {
-        let file = |(path, size)| File { path, size, state: State::Waiting, now: 0, most: 0, looked_at: 0 };
+        let file = |(path, size)| File {
+            path,
+            size,
+            state: State::Waiting,
+            now: 0,
+            most: 0,
+            looked_at: 0,
+            coming: Window::default(),
+        };
         Self {
             files: files.into_iter().map(file).collect(),
             received: 0,
             lost: 0,
-            window: VecDeque::new(),
+            coming: Window::default(),
             trouble: None,
         }
     }
@@ -147,25 +206,25 @@ impl Progress {
         }
     }
 
-    /// `bytes` came over the network up to `now`.
-    pub(super) fn received(&mut self, bytes: u64, now: Duration) {
-        self.received = bytes;
-        self.window.push_back((now, bytes));
-        while self.window.len() > 2 && self.window[1].0 + SPAN <= now {
-            self.window.pop_front();
+    /// `bytes` of each file came over the network up to `now`.
+    pub(super) fn received(&mut self, bytes: impl IntoIterator<Item = u64>, now: Duration) {
+        self.received = 0;
+        for (file, bytes) in self.files.iter_mut().zip(bytes) {
+            self.received += bytes;
+            // Most files are not on their way, and have no rate.
+            if file.state == State::Fetching {
+                file.coming.push(now, bytes);
+            } else if !file.coming.0.is_empty() {
+                file.coming = Window::default();
+            }
         }
-    }
-
-    fn rate(&self) -> f64 {
-        let (Some(first), Some(last)) = (self.window.front(), self.window.back()) else { return 0.0 };
-        let seconds = last.0.saturating_sub(first.0).as_secs_f64();
-        if seconds > 0.0 { (last.1 - first.1) as f64 / seconds } else { 0.0 }
+        self.coming.push(now, self.received);
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {
         let total = self.files.iter().map(|file| file.size).sum::<u64>();
         let now = self.files.iter().map(|file| file.now).sum::<u64>();
-        let rate = self.rate();
+        let rate = self.coming.rate();
         let busy = |file: &&File| {
             matches!(file.state, State::Checking | State::Fetching | State::Paused | State::Verifying)
         };
@@ -185,7 +244,13 @@ impl Progress {
                 .map(|file| {
                     let checking = file.state == State::Checking;
                     let at = if checking { file.now.max(file.looked_at) } else { file.now };
-                    (file.path.clone(), at, file.size)
+                    Connection {
+                        path: file.path.clone(),
+                        state: file.state,
+                        at,
+                        size: file.size,
+                        rate: file.coming.rate(),
+                    }
                 })
                 .collect(),
             trouble: self.trouble.as_ref().map(|(_, trouble)| trouble.clone()),
@@ -220,15 +285,40 @@ mod tests {
         let mut progress = two();
         assert_eq!(progress.snapshot().left_s, None);
         for second in 0..60 {
-            progress.received(second, Duration::from_secs(second));
+            progress.received([second], Duration::from_secs(second));
         }
         for second in 60..=80 {
-            progress.received(59 + (second - 59) * 5, Duration::from_secs(second));
+            progress.received([59, (second - 59) * 5], Duration::from_secs(second));
         }
         progress.safe(0, 100);
         let shown = progress.snapshot();
         assert!((shown.rate - 5.0).abs() < 1e-9, "{}", shown.rate);
         assert!((shown.left_s.unwrap() - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_connection_has_a_rate_of_its_own() {
+        let mut progress = two();
+        progress.state(0, State::Fetching);
+        progress.state(1, State::Fetching);
+        for second in 0..5 {
+            progress.received([second * 3, second * 7], Duration::from_secs(second));
+        }
+        progress.state(1, State::Verifying);
+        progress.received([15, 28], Duration::from_secs(5));
+        let shown = progress.snapshot();
+        let rates: Vec<f64> = shown.connections.iter().map(|connection| connection.rate).collect();
+        assert!((rates[0] - 3.0).abs() < 1e-9 && rates[1].abs() < 1e-9, "{rates:?}");
+        assert_eq!(shown.received, 43);
+    }
+
+    #[test]
+    fn trouble_has_its_time() {
+        let at = UNIX_EPOCH + Duration::from_secs(86_400 + 3661);
+        let mut trouble = Trouble { at, path: "f".into(), message: "no".into() };
+        assert_eq!(trouble.to_string(), "01:01:01 UTC f: no");
+        trouble.path.clear();
+        assert_eq!(trouble.to_string(), "01:01:01 UTC no");
     }
 
     #[test]

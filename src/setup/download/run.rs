@@ -57,6 +57,8 @@ pub enum Event {
         bytes: u64,
         /// Of these, kept by an earlier run.
         kept: u64,
+        /// Each of them, in the order in which they come.
+        list: Vec<Wanted>,
     },
     /// What became of a file.
     File {
@@ -69,6 +71,17 @@ pub enum Event {
     Trouble(Trouble),
     /// How far it is.
     Progress(Snapshot),
+}
+
+/// A file that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its path.
+    pub path: String,
+    /// Its bytes.
+    pub size: u64,
+    /// Of these, kept by an earlier run, as far as lengths and journals say.
+    pub kept: u64,
 }
 
 /// How it ended.
@@ -120,10 +133,11 @@ pub fn run(
     if entries.is_empty() {
         return Err(Error::NothingWanted { files: listed, patterns: options.only.join(" or ") });
     }
-    plan::order(&mut entries);
+    let here: Vec<u64> = entries.iter().map(|entry| kept(options, &choice.commit, entry)).collect();
+    let (entries, here) = plan::order(entries, here);
 
     let bytes = entries.iter().map(|entry| entry.size).fold(0, u64::saturating_add);
-    let kept = kept(options, &choice.commit, &entries);
+    let kept = here.iter().copied().fold(0, u64::saturating_add);
     look_for_room(options, bytes.saturating_sub(kept))?;
     fs::create_dir_all(&options.folder).map_err(Error::io("create", &options.folder))?;
     let lock = Lock::take(&options.folder)?;
@@ -134,7 +148,10 @@ pub fn run(
         complete: false,
     };
     record.write(&options.folder)?;
-    tell(Event::Listed { files: entries.len(), bytes, kept });
+    let listed_file =
+        |(entry, kept): (&Entry, &u64)| Wanted { path: entry.path.clone(), size: entry.size, kept: *kept };
+    let list = entries.iter().zip(&here).map(listed_file).collect();
+    tell(Event::Listed { files: entries.len(), bytes, kept, list });
 
     let (messages, inbox) = unbounded();
     let count = entries.len();
@@ -150,7 +167,7 @@ pub fn run(
         abandoned: AtomicBool::new(false),
         safe: entries.iter().map(|_| AtomicU64::new(0)).collect(),
         looked_at: entries.iter().map(|_| AtomicU64::new(0)).collect(),
-        received: AtomicU64::new(0),
+        received: entries.iter().map(|_| AtomicU64::new(0)).collect(),
         messages,
         entries,
     });
@@ -181,7 +198,7 @@ pub fn run(
         commit: shared.commit.clone(),
         files: count,
         bytes,
-        received: shared.received.load(Ordering::Relaxed),
+        received: shared.received.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum(),
         unverified: unverified.map(|(entry, _)| entry.path.clone()).collect(),
         seconds: began.elapsed().as_secs_f64(),
     })
@@ -205,15 +222,12 @@ fn client(options: &Options) -> Result<Client, Error> {
     Ok(Client::new(hub, options.token.clone(), options.patience.stall))
 }
 
-/// Bytes that need not be fetched, as far as lengths and journals say.
-fn kept(options: &Options, commit: &str, entries: &[Entry]) -> u64 {
-    let kept = |entry: &Entry| {
-        let places = Places::of(&options.folder, entry);
-        let whole = fs::metadata(&places.whole).is_ok_and(|m| m.is_file() && m.len() == entry.size);
-        let header = Header::new(commit, entry.size, entry.digest.label());
-        if whole { entry.size } else { places.kept(&header) }
-    };
-    entries.iter().map(kept).sum()
+/// Bytes of a file that need not be fetched, as far as lengths and journals say.
+fn kept(options: &Options, commit: &str, entry: &Entry) -> u64 {
+    let places = Places::of(&options.folder, entry);
+    let whole = fs::metadata(&places.whole).is_ok_and(|m| m.is_file() && m.len() == entry.size);
+    let header = Header::new(commit, entry.size, entry.digest.label());
+    if whole { entry.size } else { places.kept(&header) }
 }
 
 fn look_for_room(options: &Options, remaining: u64) -> Result<(), Error> {
@@ -426,7 +440,8 @@ impl Watch<'_> {
         for (index, looked_at) in self.shared.looked_at.iter().enumerate() {
             self.progress.looked_at(index, looked_at.load(Ordering::Relaxed));
         }
-        self.progress.received(self.shared.received.load(Ordering::Relaxed), self.began.elapsed());
+        let received = self.shared.received.iter().map(|bytes| bytes.load(Ordering::Relaxed));
+        self.progress.received(received, self.began.elapsed());
     }
 
     fn look(&mut self) {
