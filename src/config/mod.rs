@@ -5,12 +5,14 @@
 //! `memory = "lots" (from DORMOUSE_MEMORY)`.
 
 mod file;
+mod nearest;
 mod paths;
 mod preset;
 mod resolve;
 
 use std::path::PathBuf;
 
+pub use nearest::nearest;
 pub use paths::Paths;
 pub use preset::Preset;
 pub use resolve::{Key, Layer, Setting, Settings, Source};

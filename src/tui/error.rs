@@ -1,6 +1,7 @@
 //! What can go wrong with a terminal.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::protocol::{ExitCode, UserError};
 
@@ -38,6 +39,16 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A file of keys or of a theme is not what it should be.
+    #[error("{}, line {line}: {problem}", path.display())]
+    Written {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
     /// Keys do not come any more.
     #[error("the keyboard cannot be read any more: {reason}")]
     Input {
@@ -48,9 +59,15 @@ pub enum Error {
 
 impl From<Error> for UserError {
     fn from(error: Error) -> Self {
+        if let Error::Written { .. } = error {
+            return Self::new(ExitCode::Usage, "Bad settings", error.to_string())
+                .with_hint("Mend that line, or take it out: what no line says stays as it is.");
+        }
         let title = "The chat cannot use this terminal";
         let code = match error {
-            Error::NotATerminal { .. } | Error::Dumb { .. } | Error::Unnamed => ExitCode::Usage,
+            Error::NotATerminal { .. } | Error::Dumb { .. } | Error::Unnamed | Error::Written { .. } => {
+                ExitCode::Usage
+            }
             Error::Terminal { .. } | Error::Thread { .. } | Error::Input { .. } => ExitCode::Resources,
         };
         let usage = code == ExitCode::Usage;

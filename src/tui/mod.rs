@@ -14,7 +14,9 @@
 //! | `backend.rs` | how cells reach the terminal |
 //! | `input.rs`, `signals.rs` | the two threads that only listen |
 //! | `keeper.rs` | writes the conversation down |
-//! | `composer.rs`, `commands.rs`, `keymap.rs` | the editor, and the tables of commands and keys |
+//! | `composer.rs` | the editor |
+//! | `commands/`, `keymap/` | the tables of commands and of keys |
+//! | `written.rs` | the user's own files of keys and themes, with their lines |
 //! | `theme.rs`, `width.rs`, `numbers.rs` | styles by meaning, what text may show and how wide it is, numbers |
 //!
 //! # The mouse
@@ -41,9 +43,11 @@ mod theme;
 mod transcript;
 mod view;
 mod width;
+mod written;
 
 pub use error::Error;
 pub use keeper::Keeper;
+pub use keymap::Keymap;
 pub use run::run;
 pub use terminal::check as check_terminal;
 
@@ -75,6 +79,8 @@ pub struct Options {
     pub session: Option<String>,
     /// What the user is told first, if anything.
     pub notice: Option<String>,
+    /// Which key does what.
+    pub keymap: Keymap,
     /// Where seeds are counted from if the user asks for none: they are written down before the engine could tell its own.
     pub first_seed: u64,
 }

@@ -119,7 +119,7 @@ impl App {
     }
 
     /// Asks the running turn to stop.
-    pub(super) fn stop(&mut self) -> Vec<Effect> {
+    pub(crate) fn stop(&mut self) -> Vec<Effect> {
         match &mut self.running {
             Some(running) if !running.stopping => {
                 running.stopping = true;

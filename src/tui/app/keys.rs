@@ -6,15 +6,46 @@ use super::{App, Effect, Engine};
 use crate::protocol::Command;
 use crate::tui::commands;
 use crate::tui::composer::Composer;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::{self, Context, Found, Press};
 
 /// Below so many columns the panel of numbers would leave too little to the conversation.
 pub(crate) const STATS_FROM: u16 = 100;
 
 impl App {
+    /// Which bindings of the keymap hold, the narrowest first.
+    pub(crate) fn contexts(&self) -> Vec<Context> {
+        if self.help.is_some() {
+            return vec![Context::Help, Context::Anywhere];
+        }
+        let mut contexts = Vec::with_capacity(5);
+        if !self.completions().is_empty() {
+            contexts.push(Context::Command);
+        }
+        if matches!(self.engine, Engine::Failed(_)) {
+            contexts.push(Context::Failed);
+        }
+        contexts.push(if self.running.is_some() { Context::Running } else { Context::Idle });
+        contexts.extend([Context::Chat, Context::Anywhere]);
+        contexts
+    }
+
     pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if let Some(action) = keymap::find(&self.contexts(), &key) {
-            return self.act(action);
+        self.pressed.push(Press::of(&key));
+        match self.options.keymap.find(&self.contexts(), &self.pressed) {
+            Found::Run(run) => {
+                self.pressed.clear();
+                return run(self);
+            }
+            Found::Prefix => {
+                self.notify(format!("{} …", keymap::label(&self.pressed)));
+                return Vec::new();
+            }
+            Found::Nothing => {}
+        }
+        let pressed = std::mem::take(&mut self.pressed);
+        if pressed.len() > 1 {
+            self.notify(format!("{} does nothing here.", keymap::label(&pressed)));
+            return Vec::new();
         }
         // AltGr comes as Ctrl and Alt together where a terminal reports it at all.
         let plain = (key.modifiers - KeyModifiers::SHIFT).is_empty()
@@ -29,54 +60,8 @@ impl App {
         Vec::new()
     }
 
-    fn act(&mut self, action: Action) -> Vec<Effect> {
-        if self.help.is_some() && !works_in_help(action) {
-            return Vec::new();
-        }
-        match action {
-            Action::Send => return self.send(),
-            Action::Stop => return self.stop(),
-            Action::Interrupt => return self.interrupt(),
-            Action::EndOfInput => {
-                if !self.composer.text().is_empty() {
-                    self.edit(Composer::delete_next);
-                } else if self.running.is_none() {
-                    return vec![Effect::Leave];
-                }
-            }
-            Action::Suspend => return vec![Effect::Suspend],
-            Action::Repaint => return vec![Effect::Repaint],
-            Action::Reload => return self.reload(),
-            Action::Mouse => return self.toggle_mouse(),
-            Action::Complete => self.complete(),
-            Action::CloseHelp => self.help = None,
-            Action::Help => self.help = if self.help.is_some() { None } else { Some(0) },
-            Action::Stats => self.toggle_stats(),
-            Action::FoldThinking => self.fold_thinking(),
-            Action::Up => self.up(),
-            Action::Down => self.down(),
-            Action::PageUp => self.page(-1),
-            Action::PageDown => self.page(1),
-            Action::ToStart => self.scrollback.go_to_start(),
-            Action::ToEnd => self.scrollback.go_to_end(),
-            Action::Left => self.composer.left(),
-            Action::Right => self.composer.right(),
-            Action::WordLeft => self.composer.word_left(),
-            Action::WordRight => self.composer.word_right(),
-            Action::Home => self.composer.home(),
-            Action::End => self.composer.end(),
-            Action::Newline => self.edit(|composer| composer.insert("\n")),
-            Action::Backspace => self.edit(Composer::backspace),
-            Action::Delete => self.edit(Composer::delete_next),
-            Action::KillToEnd => self.edit(Composer::kill_to_end),
-            Action::KillToStart => self.edit(Composer::kill_to_start),
-            Action::KillWord => self.edit(Composer::kill_word),
-            Action::Yank => self.edit(Composer::yank),
-        }
-        Vec::new()
-    }
-
-    fn send(&mut self) -> Vec<Effect> {
+    /// Sends what is written, or carries it out where it is a command.
+    pub(crate) fn send(&mut self) -> Vec<Effect> {
         if commands::is_command(self.composer.text()) {
             return self.send_command();
         }
@@ -107,67 +92,8 @@ impl App {
         }
     }
 
-    fn send_command(&mut self) -> Vec<Effect> {
-        // What is chosen in the list is what Enter takes.
-        let completions = self.completions();
-        let chosen = completions.get(self.choice.min(completions.len().saturating_sub(1)));
-        let command = commands::parse(chosen.map_or(self.composer.text(), |(text, _)| text));
-        match command {
-            Ok(command) => {
-                let kept = self.composer.take();
-                self.choice = 0;
-                let done = self.run(command);
-                // A command that could not be carried out stays to be tried again.
-                if done.is_none() {
-                    self.composer.set(kept);
-                }
-                done.unwrap_or_default()
-            }
-            Err(error) => {
-                self.notify(error);
-                Vec::new()
-            }
-        }
-    }
-
-    /// Carries a command out; `None` where it cannot be now.
-    fn run(&mut self, command: commands::Command) -> Option<Vec<Effect>> {
-        match command {
-            commands::Command::Help => self.help = Some(0),
-            commands::Command::Stats => self.toggle_stats(),
-            commands::Command::Mouse => return Some(self.toggle_mouse()),
-            commands::Command::Quit => return Some(vec![Effect::Leave]),
-            commands::Command::Think(None) => {
-                self.notify(format!(
-                    "Thinking is {}; /think off, low, high or max changes it.",
-                    self.thinking.as_str()
-                ));
-            }
-            commands::Command::Think(Some(thinking)) => {
-                self.thinking = thinking;
-                self.notify(format!("Thinking is {} from the next message on.", thinking.as_str()));
-            }
-            commands::Command::New => {
-                if self.running.is_some() {
-                    self.notify("A turn is running; Esc stops it first.");
-                    return None;
-                }
-                self.transcript = crate::chat::Transcript::default();
-                self.facts.clear();
-                self.scrollback.clear();
-                self.session = None;
-                let mut effects = vec![Effect::CloseSession];
-                if matches!(self.engine, Engine::Ready(_)) {
-                    effects.push(Effect::Send(Command::Reset));
-                }
-                return Some(effects);
-            }
-        }
-        Some(Vec::new())
-    }
-
-    /// Ctrl-C: stops what runs, else clears what is written, else leaves.
-    fn interrupt(&mut self) -> Vec<Effect> {
+    /// Stops what runs, else clears what is written, else leaves.
+    pub(crate) fn interrupt(&mut self) -> Vec<Effect> {
         match &self.running {
             Some(running) if !running.stopping => return self.stop(),
             Some(_) => {
@@ -193,12 +119,24 @@ impl App {
         Vec::new()
     }
 
-    fn reload(&mut self) -> Vec<Effect> {
+    /// Deletes after the caret, or leaves where nothing is written.
+    pub(crate) fn end_of_input(&mut self) -> Vec<Effect> {
+        if !self.composer.text().is_empty() {
+            self.edit(Composer::delete_next);
+        } else if self.running.is_none() {
+            return vec![Effect::Leave];
+        }
+        Vec::new()
+    }
+
+    /// Loads the model again.
+    pub(crate) fn reload(&mut self) -> Vec<Effect> {
         self.engine = Engine::Loading;
         vec![Effect::Send(Command::Load(self.options.settings.clone()))]
     }
 
-    fn toggle_mouse(&mut self) -> Vec<Effect> {
+    /// Takes the mouse, or gives it back.
+    pub(crate) fn toggle_mouse(&mut self) -> Vec<Effect> {
         self.mouse = !self.mouse;
         self.notify(if self.mouse {
             "The wheel scrolls the conversation; Shift and drag selects text."
@@ -208,7 +146,8 @@ impl App {
         vec![Effect::Mouse(self.mouse)]
     }
 
-    fn toggle_stats(&mut self) {
+    /// Shows or hides the panel of numbers.
+    pub(crate) fn toggle_stats(&mut self) -> Vec<Effect> {
         self.stats = !self.stats;
         if self.stats && self.columns < STATS_FROM {
             self.notify(format!(
@@ -216,10 +155,11 @@ impl App {
                 self.columns
             ));
         }
+        Vec::new()
     }
 
     /// Shows all thinking, or hides all: whichever changes what the newest turn shows.
-    fn fold_thinking(&mut self) {
+    pub(crate) fn fold_thinking(&mut self) -> Vec<Effect> {
         let shown = self.show_thinking.unwrap_or_else(|| {
             let newest = self.transcript.turns().last();
             newest.is_some_and(|turn| {
@@ -228,63 +168,88 @@ impl App {
             })
         });
         self.show_thinking = Some(!shown);
+        Vec::new()
     }
 
-    fn complete(&mut self) {
+    /// Takes the chosen completion into the draft; the next one where the chosen one stands there already.
+    pub(crate) fn complete(&mut self) -> Vec<Effect> {
         let completions = self.completions();
-        if let Some((text, _)) = completions.get(self.choice.min(completions.len().saturating_sub(1))) {
-            let open = commands::TABLE.iter().any(|entry| entry.name == text && !entry.values.is_empty());
-            let text = if open { format!("{text} ") } else { text.clone() };
+        let chosen = self.choice.min(completions.len().saturating_sub(1));
+        let written = self.composer.text();
+        let completion = match completions.get(chosen) {
+            Some(same) if same.open && written.ends_with(' ') && same.text == written.trim_end() => {
+                completions.get(chosen + 1)
+            }
+            other => other,
+        };
+        if let Some(completion) = completion {
+            let text =
+                if completion.open { format!("{} ", completion.text) } else { completion.text.clone() };
             self.edit(|composer| composer.set(text));
         }
+        Vec::new()
     }
 
-    fn up(&mut self) {
+    /// Opens the help.
+    pub(crate) fn open_help(&mut self) -> Vec<Effect> {
+        self.help = Some(0);
+        Vec::new()
+    }
+
+    /// Closes the help.
+    pub(crate) fn close_help(&mut self) -> Vec<Effect> {
+        self.help = None;
+        Vec::new()
+    }
+
+    /// Scrolls the help by rows; negative is up.
+    pub(crate) fn scroll_help(&mut self, rows: isize) -> Vec<Effect> {
         if let Some(top) = &mut self.help {
-            *top = top.saturating_sub(1);
-        } else if self.completions().len() > 1 {
+            *top = top.saturating_add_signed(rows);
+        }
+        Vec::new()
+    }
+
+    /// One completion, one row or one message up.
+    pub(crate) fn up(&mut self) -> Vec<Effect> {
+        if self.completions().len() > 1 {
             self.choice = self.choice.saturating_sub(1);
         } else if !self.composer.up()
             && let Some(text) = self.history.earlier(self.composer.text())
         {
             self.composer.set(text);
         }
+        Vec::new()
     }
 
-    fn down(&mut self) {
+    /// One completion, one row or one message down.
+    pub(crate) fn down(&mut self) -> Vec<Effect> {
         let completions = self.completions().len();
-        if let Some(top) = &mut self.help {
-            *top = top.saturating_add(1);
-        } else if completions > 1 {
+        if completions > 1 {
             self.choice = (self.choice + 1).min(completions - 1);
         } else if !self.composer.down()
             && let Some(text) = self.history.later()
         {
             self.composer.set(text);
         }
+        Vec::new()
     }
 
-    fn page(&mut self, pages: isize) {
-        match &mut self.help {
-            Some(top) => *top = top.saturating_add_signed(pages.saturating_mul(10)),
-            None => self.scrollback.page(pages),
-        }
+    /// Scrolls the conversation by screens; negative is up.
+    pub(crate) fn page(&mut self, pages: isize) -> Vec<Effect> {
+        self.scrollback.page(pages);
+        Vec::new()
     }
-}
 
-const fn works_in_help(action: Action) -> bool {
-    matches!(
-        action,
-        Action::CloseHelp
-            | Action::Help
-            | Action::Interrupt
-            | Action::Suspend
-            | Action::Repaint
-            | Action::Up
-            | Action::Down
-            | Action::PageUp
-            | Action::PageDown
-            | Action::Stats
-            | Action::Mouse
-    )
+    /// Goes to the first row of the conversation.
+    pub(crate) fn go_to_start(&mut self) -> Vec<Effect> {
+        self.scrollback.go_to_start();
+        Vec::new()
+    }
+
+    /// Goes to the last row of the conversation.
+    pub(crate) fn go_to_end(&mut self) -> Vec<Effect> {
+        self.scrollback.go_to_end();
+        Vec::new()
+    }
 }

@@ -1,6 +1,7 @@
 //! What the screen knows, and how each message changes it. No thread, no terminal, no clock: time comes with the
 //! messages, and what is to be done outside comes back as [`Effect`]s.
 
+mod commands;
 mod engine;
 mod history;
 mod keys;
@@ -12,9 +13,8 @@ use self::history::History;
 pub(crate) use self::keys::STATS_FROM;
 pub(crate) use self::pulse::Pulse;
 use super::Options;
-use super::commands;
 use super::composer::Composer;
-use super::keymap::Context;
+use super::keymap::Press;
 use super::theme::Theme;
 use super::transcript::{Facts, Scrollback};
 use crate::chat::Transcript;
@@ -116,6 +116,8 @@ pub(crate) struct App {
     pub(crate) show_thinking: Option<bool>,
     pub(crate) composer: Composer,
     history: History,
+    /// Keys that begin a sequence, of which more must come.
+    pressed: Vec<Press>,
     /// Which of the completions is chosen.
     pub(crate) choice: usize,
     /// Whether the panel of numbers is wanted.
@@ -159,6 +161,7 @@ impl App {
             show_thinking: None,
             composer: Composer::default(),
             history,
+            pressed: Vec::new(),
             choice: 0,
             stats: true,
             help: None,
@@ -231,30 +234,6 @@ impl App {
         self.running.is_some() || matches!(self.engine, Engine::Loading) || self.notice.is_some()
     }
 
-    /// Which bindings of the keymap hold.
-    pub(crate) fn contexts(&self) -> Vec<Context> {
-        let mut contexts = Vec::with_capacity(3);
-        if self.help.is_some() {
-            contexts.push(Context::Help);
-            return contexts;
-        }
-        if self.running.is_some() {
-            contexts.push(Context::Running);
-        }
-        if matches!(self.engine, Engine::Failed(_)) {
-            contexts.push(Context::Failed);
-        }
-        if !self.completions().is_empty() {
-            contexts.push(Context::Command);
-        }
-        contexts
-    }
-
-    /// What the draft may become, where it is a command.
-    pub(crate) fn completions(&self) -> Vec<(String, &'static str)> {
-        commands::completions(self.composer.text())
-    }
-
     /// Tells the user something.
     pub(crate) fn notify(&mut self, text: impl Into<String>) {
         self.notice = Some(Notice { text: text.into(), until: self.now() + NOTICE_S });
@@ -267,7 +246,8 @@ impl App {
         }
     }
 
-    fn edit(&mut self, change: impl FnOnce(&mut Composer)) {
+    /// Changes the draft.
+    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut Composer)) {
         change(&mut self.composer);
         self.choice = 0;
         self.history.leave();

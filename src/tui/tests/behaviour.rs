@@ -277,10 +277,17 @@ fn commands_are_completed() {
     bench.write("/t");
     bench.press(KeyCode::Tab);
     assert_eq!(bench.app.composer.text(), "/think ");
-    bench.press(KeyCode::Down);
-    bench.press(KeyCode::Down);
+    for _ in 0..3 {
+        bench.press(KeyCode::Down);
+    }
     bench.press(KeyCode::Enter);
     assert_eq!(bench.app.thinking, Thinking::High);
+    // Where nobody has chosen anything, Enter chooses nothing: the command says what holds.
+    bench.send("/think ");
+    assert_eq!(bench.app.thinking, Thinking::High);
+    bench.write("/think ");
+    bench.press(KeyCode::Tab);
+    assert_eq!(bench.app.composer.text(), "/think off");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::tui::app::App;
-use crate::tui::keymap::{self, Context};
+use crate::tui::keymap;
 use crate::tui::width;
 
 pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
@@ -25,27 +25,26 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
 
 fn hints(app: &App, room: usize) -> Line<'static> {
     let contexts = app.contexts();
-    let in_help = contexts.contains(&Context::Help);
     let mut line = Line::from(" ");
     let mut used = 0;
-    for binding in keymap::TABLE {
-        let Some(hint) = binding.footer else { continue };
-        let applies = contexts.contains(&binding.context) || (binding.context == Context::Always && !in_help);
-        // While a turn runs Enter does not send, and Ctrl-C does what Esc does.
-        let idle_only = matches!(binding.action, keymap::Action::Send | keymap::Action::Interrupt);
-        if !applies || (idle_only && app.running.is_some()) {
+    let mut told: Vec<&str> = Vec::new();
+    for row in app.options.keymap.bindings() {
+        let (Some(hint), Some(keys)) = (row.footer, row.keys.first()) else { continue };
+        if !contexts.contains(&row.context) || told.contains(&row.action) {
             continue;
         }
-        let columns = width::of(binding.label) + 1 + width::of(hint) + if used > 0 { 3 } else { 0 };
+        let label = keymap::label(keys);
+        let columns = width::of(&label) + 1 + width::of(hint) + if used > 0 { 3 } else { 0 };
         if used + columns > room {
             continue;
         }
         if used > 0 {
             line.push_span(Span::styled(" · ", app.theme.dim));
         }
-        line.push_span(Span::styled(binding.label, app.theme.text));
+        line.push_span(Span::styled(label, app.theme.text));
         line.push_span(Span::styled(format!(" {hint}"), app.theme.dim));
         used += columns;
+        told.push(row.action);
     }
     line
 }

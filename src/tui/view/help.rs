@@ -50,17 +50,24 @@ fn rows(app: &App, columns: usize) -> Vec<Line<'static>> {
         wrap::styled(&[label, (help.to_owned(), theme.dim)], columns, &Line::from("   "), &rest, out);
     };
     title("Commands", &mut out);
-    for command in &commands::TABLE {
-        let help = if command.values.is_empty() {
-            command.help.to_owned()
-        } else {
-            format!("{}: {}", command.help, command.values.join(", "))
-        };
+    for command in commands::TABLE {
+        let usage = command.usage();
+        let help =
+            if usage.is_empty() { command.help.to_owned() } else { format!("{}: {usage}", command.help) };
         entry(command.name, &help, &mut out);
     }
     title("Keys", &mut out);
-    for binding in keymap::TABLE {
-        entry(binding.label, binding.hint, &mut out);
+    for row in app.options.keymap.bindings().iter().filter(|row| !row.hint.is_empty()) {
+        let mut keys = row.keys.iter().map(|keys| keymap::label(keys));
+        // One that the user has taken its keys from is in the palette still.
+        let Some(first) = keys.next() else { continue };
+        let others: Vec<String> = keys.collect();
+        let help = if others.is_empty() {
+            row.hint.to_owned()
+        } else {
+            format!("{}; also {}", row.hint, others.join(", "))
+        };
+        entry(&first, &help, &mut out);
     }
     title("Mouse", &mut out);
     let style: Style = theme.dim;

@@ -19,19 +19,19 @@ pub(super) fn draw(app: &App, areas: &Areas, buffer: &mut Buffer) {
     }
     let chosen = app.choice.min(completions.len().saturating_sub(1));
     let first = (chosen + 1).saturating_sub(usize::from(rows));
-    let names = completions.iter().map(|(name, _)| width::of(name)).max().unwrap_or(0);
+    let names = completions.iter().map(|completion| width::of(&completion.text)).max().unwrap_or(0);
     let top = areas.status.y.saturating_sub(rows);
     let area = Rect { x: areas.status.x, y: top, width: areas.status.width, height: rows };
     Clear.render(area, buffer);
-    for (y, (number, (name, help))) in
+    for (y, (number, completion)) in
         (area.top()..area.bottom()).zip(completions.iter().enumerate().skip(first))
     {
         let (mark, style) =
             if number == chosen { (" ▸ ", app.theme.accent) } else { ("   ", app.theme.text) };
         let line = Line::from(vec![
             Span::styled(mark, app.theme.accent),
-            Span::styled(format!("{name:names$}"), style),
-            Span::styled(format!("  {help}"), app.theme.dim),
+            Span::styled(format!("{:names$}", completion.text), style),
+            Span::styled(format!("  {}", completion.help), app.theme.dim),
         ]);
         width::draw(buffer, area.x, y, area.width, &line);
     }

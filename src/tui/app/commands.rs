@@ -1,0 +1,114 @@
+//! What commands do.
+
+use super::{App, Effect, Engine};
+use crate::protocol::{Command, Thinking};
+use crate::tui::commands::{self, Answer, Completion};
+
+impl App {
+    /// What the draft may become, where it is a command.
+    pub(crate) fn completions(&self) -> Vec<Completion> {
+        commands::completions(self, self.composer.text())
+    }
+
+    /// Carries the command out that is written. One that cannot be carried out stays to be tried again.
+    pub(super) fn send_command(&mut self) -> Vec<Effect> {
+        // What is chosen in the list is what Enter takes.
+        let completions = self.completions();
+        let chosen = completions.get(self.choice.min(completions.len().saturating_sub(1)));
+        let text = chosen.map_or(self.composer.text(), |completion| completion.text.as_str()).to_owned();
+        let written = self.composer.take();
+        self.choice = 0;
+        self.command(&text).unwrap_or_else(|problem| {
+            self.composer.set(written);
+            self.notify(problem);
+            Vec::new()
+        })
+    }
+
+    /// Carries out what `text` spells.
+    pub(crate) fn command(&mut self, text: &str) -> Answer {
+        let (entry, argument) = commands::parse(text)?;
+        (entry.run)(self, argument)
+    }
+
+    /// Says how much is thought, or thinks so much.
+    pub(crate) fn set_thinking(&mut self, effort: &str) -> Answer {
+        if effort.is_empty() {
+            let now = self.thinking.as_str();
+            self.notify(format!("Thinking is {now}; /think off, low, high or max changes it."));
+        } else {
+            self.thinking = effort.parse::<Thinking>()?;
+            self.notify(format!("Thinking is {effort} from the next message on."));
+        }
+        Ok(Vec::new())
+    }
+
+    /// Begins a new conversation.
+    pub(crate) fn new_conversation(&mut self) -> Answer {
+        if self.running.is_some() {
+            return Err("A turn is running; Esc stops it first.".to_owned());
+        }
+        self.transcript = crate::chat::Transcript::default();
+        self.facts.clear();
+        self.scrollback.clear();
+        self.session = None;
+        let mut effects = vec![Effect::CloseSession];
+        if matches!(self.engine, Engine::Ready(_)) {
+            effects.push(Effect::Send(Command::Reset));
+        }
+        Ok(effects)
+    }
+
+    /// Says how freely tokens are drawn, or draws them so.
+    pub(crate) fn set_temperature(&mut self, value: &str) -> Answer {
+        let asked = &mut self.options.sampling.temperature;
+        match value {
+            "" => {
+                let now = match (*asked, &self.engine) {
+                    (Some(now), _) => now.to_string(),
+                    (None, Engine::Ready(facts)) => format!("{}, the model's own", facts.temperature),
+                    (None, _) => "the model's own".to_owned(),
+                };
+                self.notify(format!(
+                    "Temperature: {now}. /temperature 0.7 changes it, 0 always takes the likeliest."
+                ));
+            }
+            "default" => {
+                *asked = None;
+                self.notify("Tokens are drawn as the model's makers advise from the next message on.");
+            }
+            value => {
+                let number = value.parse::<f32>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+                let number = number.ok_or("A temperature is a number from 0 on, like 0.7, or `default`.")?;
+                *asked = Some(number);
+                self.notify(format!("Temperature is {number} from the next message on."));
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Says where random numbers begin, or begins them there.
+    pub(crate) fn set_seed(&mut self, value: &str) -> Answer {
+        match value {
+            "" => {
+                let now = self
+                    .options
+                    .sampling
+                    .seed
+                    .map_or("another for each message".to_owned(), |seed| seed.to_string());
+                self.notify(format!("Seed: {now}. /seed 7 draws alike again, /seed random does not."));
+            }
+            "random" => {
+                self.options.sampling.seed = None;
+                self.notify("Each message has a seed of its own from now on.");
+            }
+            value => {
+                let seed =
+                    value.parse::<u64>().map_err(|_no| "A seed is a whole number, like 7, or `random`.")?;
+                self.options.sampling.seed = Some(seed);
+                self.notify(format!("The seed is {seed} from the next message on."));
+            }
+        }
+        Ok(Vec::new())
+    }
+}

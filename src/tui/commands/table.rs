@@ -1,0 +1,77 @@
+//! The table of commands. A command is one row here; a new row is found, completed, explained in the help and offered in
+//! the palette without a word elsewhere.
+
+use super::{Entry, Takes};
+use crate::protocol::Thinking;
+use crate::tui::app::{App, Effect};
+
+const THINKING: [&str; 4] =
+    [Thinking::Off.as_str(), Thinking::Low.as_str(), Thinking::High.as_str(), Thinking::Max.as_str()];
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+const fn text(usage: &'static str, suggest: fn(&App) -> Vec<String>) -> Takes {
+    Takes::Text { usage, suggest }
+}
+
+/// All of them, in the order in which they are shown.
+pub(crate) const TABLE: &[Entry] = &[
+    Entry {
+        name: "/help",
+        takes: Takes::Nothing,
+        help: "show keys and commands",
+        screen_only: false,
+        run: |app, _| Ok(app.open_help()),
+    },
+    Entry {
+        name: "/new",
+        takes: Takes::Nothing,
+        help: "start a new conversation",
+        screen_only: false,
+        run: |app, _| app.new_conversation(),
+    },
+    Entry {
+        name: "/think",
+        takes: Takes::OneOf(&THINKING),
+        help: "how much to think before answering",
+        screen_only: false,
+        run: App::set_thinking,
+    },
+    Entry {
+        name: "/temperature",
+        takes: text("a number from 0, or default", |_| words(&["0", "0.7", "1", "default"])),
+        help: "how freely tokens are drawn",
+        screen_only: false,
+        run: App::set_temperature,
+    },
+    Entry {
+        name: "/seed",
+        takes: text("a number, or random", |_| words(&["random"])),
+        help: "where random numbers begin",
+        screen_only: false,
+        run: App::set_seed,
+    },
+    Entry {
+        name: "/stats",
+        takes: Takes::Nothing,
+        help: "show or hide the panel of numbers",
+        screen_only: true,
+        run: |app, _| Ok(app.toggle_stats()),
+    },
+    Entry {
+        name: "/mouse",
+        takes: Takes::Nothing,
+        help: "wheel scrolls here, or the terminal selects",
+        screen_only: true,
+        run: |app, _| Ok(app.toggle_mouse()),
+    },
+    Entry {
+        name: "/quit",
+        takes: Takes::Nothing,
+        help: "leave",
+        screen_only: false,
+        run: |_, _| Ok(vec![Effect::Leave]),
+    },
+];

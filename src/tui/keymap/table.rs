@@ -1,0 +1,82 @@
+//! The table of keys. A key that does something is one row here; a new row is found, shown in the footer, explained in
+//! the help and offered in the palette without a word elsewhere.
+
+use super::Context::{Anywhere, Chat, Command, Failed, Help, Idle, Running};
+use super::{Binding, Context, Run};
+use crate::tui::app::{App, Effect};
+use crate::tui::composer::Composer;
+
+const fn bind(
+    context: Context,
+    action: &'static str,
+    keys: &'static [&'static str],
+    hint: &'static str,
+    run: Run,
+) -> Binding {
+    Binding { context, action, keys, footer: None, hint, run }
+}
+
+/// The same, shown in the footer.
+const fn shown(footer: &'static str, binding: Binding) -> Binding {
+    Binding { footer: Some(footer), ..binding }
+}
+
+/// All bindings, in the order in which the footer and the help show them.
+#[rustfmt::skip]
+pub(crate) const TABLE: &[Binding] = &[
+    shown("close", bind(Help, "close-help", &["esc", "q", "enter", "f1"], "close the help", App::close_help)),
+    shown("scroll", bind(Help, "help-up", &["up"], "scroll the help up", |app| app.scroll_help(-1))),
+    bind(Help, "help-down", &["down"], "scroll the help down", |app| app.scroll_help(1)),
+    bind(Help, "help-page-up", &["pgup"], "scroll it up by ten rows", |app| app.scroll_help(-10)),
+    bind(Help, "help-page-down", &["pgdn"], "scroll it down by ten rows", |app| app.scroll_help(10)),
+
+    shown("stop", bind(Running, "stop", &["esc"], "stop the turn; what was said stays", App::stop)),
+    shown("load again", bind(Failed, "load-again", &["ctrl-r"], "load the model again after a failure", App::reload)),
+    shown("complete", bind(Command, "complete", &["tab"], "complete a command", App::complete)),
+    shown("send", bind(Idle, "send", &["enter"], "send the message", App::send)),
+    bind(Chat, "send", &["enter"], "", App::send),
+    shown("new line", bind(Chat, "new-line", &["alt-enter", "shift-enter", "ctrl-enter", "ctrl-j"],
+        "new line", |app| edit(app, |composer| composer.insert("\n")))),
+    shown("thinking", bind(Chat, "fold-thinking", &["ctrl-t"], "show or hide the thinking", App::fold_thinking)),
+    shown("help", bind(Chat, "help", &["f1"], "show this help", App::open_help)),
+    shown("quit", bind(Idle, "interrupt", &["ctrl-c"], "stop a turn, clear the draft, quit", App::interrupt)),
+    bind(Anywhere, "interrupt", &["ctrl-c"], "", App::interrupt),
+    shown("stats", bind(Anywhere, "stats", &["f2"], "show or hide the panel of numbers", App::toggle_stats)),
+    shown("scroll", bind(Chat, "page-up", &["pgup"], "scroll up; the wheel does too", |app| app.page(-1))),
+    bind(Chat, "page-down", &["pgdn"], "scroll down", |app| app.page(1)),
+    bind(Chat, "to-start", &["ctrl-home"], "go to the beginning", App::go_to_start),
+    bind(Chat, "to-end", &["ctrl-end"], "go to the end", App::go_to_end),
+    bind(Anywhere, "mouse", &["f3"], "wheel scrolls here, or the terminal selects", App::toggle_mouse),
+    bind(Chat, "end-of-input", &["ctrl-d"], "delete, or quit where nothing is written", App::end_of_input),
+    bind(Anywhere, "suspend", &["ctrl-z"], "to the shell; `fg` comes back", |_| vec![Effect::Suspend]),
+    bind(Anywhere, "repaint", &["ctrl-l"], "draw the screen anew", |_| vec![Effect::Repaint]),
+
+    bind(Chat, "up", &["up"], "row up; from the first one to earlier messages", App::up),
+    bind(Chat, "down", &["down"], "row down; from the last one to later messages", App::down),
+    bind(Chat, "left", &["left", "ctrl-b"], "character left", |app| go(app, Composer::left)),
+    bind(Chat, "right", &["right", "ctrl-f"], "character right", |app| go(app, Composer::right)),
+    bind(Chat, "word-left", &["ctrl-left", "alt-left", "alt-b"], "word left", |app| go(app, Composer::word_left)),
+    bind(Chat, "word-right", &["ctrl-right", "alt-right", "alt-f"], "word right", |app| go(app, Composer::word_right)),
+    bind(Chat, "line-start", &["ctrl-a", "home"], "beginning of the line", |app| go(app, Composer::home)),
+    bind(Chat, "line-end", &["ctrl-e", "end"], "end of the line", |app| go(app, Composer::end)),
+    bind(Chat, "cut-to-end", &["ctrl-k"], "cut to the end of the line", |app| edit(app, Composer::kill_to_end)),
+    bind(Chat, "cut-to-start", &["ctrl-u"], "cut to its beginning", |app| edit(app, Composer::kill_to_start)),
+    bind(Chat, "cut-word", &["ctrl-w", "alt-backspace", "ctrl-backspace"], "cut a word",
+        |app| edit(app, Composer::kill_word)),
+    bind(Chat, "put-back", &["ctrl-y"], "put back what was cut", |app| edit(app, Composer::yank)),
+    bind(Chat, "backspace", &["backspace", "shift-backspace", "ctrl-h"], "delete before the caret",
+        |app| edit(app, Composer::backspace)),
+    bind(Chat, "delete", &["delete"], "delete after the caret", |app| edit(app, Composer::delete_next)),
+];
+
+/// Changes the draft.
+fn edit(app: &mut App, change: fn(&mut Composer)) -> Vec<Effect> {
+    app.edit(change);
+    Vec::new()
+}
+
+/// Moves the caret.
+fn go(app: &mut App, to: fn(&mut Composer)) -> Vec<Effect> {
+    to(&mut app.composer);
+    Vec::new()
+}
