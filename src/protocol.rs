@@ -66,9 +66,9 @@ pub enum Command {
     Load(Settings),
     /// Generate one turn. Answered by [`Event::Prompt`], [`Event::Delta`]s and one [`Event::Finished`].
     Generate(Box<TurnRequest>),
-    /// Forget the state of the conversation (the next turn reads its whole prompt).
+    /// Forget all states in memory (the next turn reads its whole prompt, as far as no state on the disk serves it).
     Reset,
-    /// Leave the thread. Answered by [`Event::Stopped`].
+    /// Leave the thread, once what is being written is on the disk. Answered by [`Event::Stopped`].
     Shutdown,
 }
 
@@ -87,6 +87,17 @@ pub struct Settings {
     pub reader: Option<String>,
     /// What is known of the machine's speed, for the estimates of the plan.
     pub rates: KnownRates,
+    /// Where the model's state is kept at the end of a turn; `None` keeps it in memory alone.
+    pub states: Option<StatesOnDisk>,
+}
+
+/// States of conversations on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatesOnDisk {
+    /// Their folder.
+    pub folder: PathBuf,
+    /// Bytes that all of them may take.
+    pub most: Bytes,
 }
 
 /// One turn, from a prompt to its last token.
@@ -184,6 +195,8 @@ pub enum Event {
         /// How it ended, and what it took.
         outcome: Box<Outcome>,
     },
+    /// Something that the user should know and that stops nothing.
+    Note(String),
     /// Loading failed, or the engine broke and must be loaded again.
     Failed(UserError),
     /// The engine has left.
@@ -250,6 +263,11 @@ pub struct Outcome {
     pub ids: Vec<u32>,
     /// The seed that was used.
     pub seed: u64,
+    /// What did not have to be computed.
+    pub reused: Reused,
+    /// Positions that were computed: what was not reused of the prompt and of the ids generated before, and each drawn
+    /// token but the last.
+    pub computed: usize,
     /// Seconds that reading the prompt took.
     pub prefill_s: f64,
     /// Seconds of each pass that decoded one token: one shorter than the drawn ids, since the first comes of the prefill.
@@ -276,6 +294,8 @@ impl Outcome {
             error: None,
             ids: Vec::new(),
             seed: 0,
+            reused: Reused { positions: 0, from: None, took_s: 0.0 },
+            computed: 0,
             prefill_s: 0.0,
             decode_s: Vec::new(),
             first_token_s: None,
@@ -284,6 +304,36 @@ impl Outcome {
             experts: ExpertCounts { requests: 0, resident: 0, reads: 0, bytes: 0 },
             tokens: Vec::new(),
             waits: Waits { late: 0, in_time: 0, waited_s: 0.0 },
+        }
+    }
+}
+
+/// Where a turn began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reused {
+    /// Positions of a state that was kept.
+    pub positions: usize,
+    /// Where it was kept; nothing where there was none.
+    pub from: Option<ReusedFrom>,
+    /// Seconds that it took to find and to read it.
+    pub took_s: f64,
+}
+
+/// Where a state was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReusedFrom {
+    /// In memory.
+    Memory,
+    /// On the disk.
+    Disk,
+}
+
+impl ReusedFrom {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
         }
     }
 }

@@ -18,6 +18,8 @@ mod plan;
 mod refusals;
 #[path = "cli/sessions.rs"]
 mod sessions;
+#[path = "cli/states.rs"]
+mod states;
 #[path = "cli/stopping.rs"]
 mod stopping;
 #[path = "cli/support.rs"]

@@ -10,5 +10,7 @@ mod failures;
 mod nano;
 #[path = "engine/reuse.rs"]
 mod reuse;
+#[path = "engine/states.rs"]
+mod states;
 #[path = "engine/turns.rs"]
 mod turns;

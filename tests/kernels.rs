@@ -105,7 +105,7 @@ proptest! {
         // As many sums as vectors, each over some of the rows.
         let shares: Vec<f32> = xs.iter().copied().cycle().take(rows).collect();
         let of_each: Vec<&[f32]> = (0..vectors).map(|i| &shares[..(i + 1).min(rows)]).collect();
-        same(vectors * columns.div_ceil(2), |k, out| k.weighted_rows(&of_each, &weights, columns, out))?;
+        same(vectors * columns.div_ceil(2), |k, out| k.add_weighted_rows(&of_each, &weights, columns, out))?;
         same(columns, |k, out| k.add_scaled(out, shares[0], &weights[..columns]))?;
     }
 

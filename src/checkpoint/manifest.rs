@@ -263,8 +263,9 @@ fn shard_name(checkpoint: &Checkpoint, shard: Option<u16>) -> String {
     source.map_or_else(|| "an unknown shard".to_owned(), |source| file_name(source.path()))
 }
 
-/// A digest of the names, sizes, times of change and headers of all shards, and of the config.
-fn identity(checkpoint: &Checkpoint) -> Result<u64, Error> {
+/// A digest of the names, sizes, times of change and headers of all shards, and of the config: of these very files, as
+/// long as nobody changes one and hides it.
+pub fn identity(checkpoint: &Checkpoint) -> Result<u64, Error> {
     let mut hash = Xxh3::new();
     hash.update(&checkpoint.headers_digest().to_le_bytes());
     for source in checkpoint.shards() {

@@ -17,6 +17,6 @@ mod tensor;
 pub use config::{GenerationConfig, Kda, Mixer, Mla, ModelConfig, Moe, Situ};
 pub use error::Error;
 pub use index::Extent;
-pub use manifest::{Manifest, grain_rows, rows_of, rows_together};
+pub use manifest::{Manifest, grain_rows, identity, rows_of, rows_together};
 pub use open::Checkpoint;
 pub use tensor::{Dtype, ExpertPart, LayerTensor, Shape, Tensor};

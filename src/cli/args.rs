@@ -21,8 +21,8 @@ Examples:
   dormouse run --prompt 'Hello!'        one answer on standard output
 
 Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
-DORMOUSE_PRESET, DORMOUSE_CONTEXT, DORMOUSE_READER, DORMOUSE_THREADS, DORMOUSE_THINK. A flag beats the environment,
-and that beats the file.
+DORMOUSE_PRESET, DORMOUSE_CONTEXT, DORMOUSE_READER, DORMOUSE_STATE_DISK, DORMOUSE_THREADS, DORMOUSE_THINK. A flag
+beats the environment, and that beats the file.
 DORMOUSE_HOME holds everything that the program keeps, in place of the system's folders.";
 
 const RUN_EXAMPLES: &str = "\
@@ -75,6 +75,10 @@ pub(super) struct Common {
     /// How shards are read: auto, direct, buffered or mmap; changes the speed and never the answer [default: auto]
     #[arg(long, global = true, value_name = "WAY")]
     reader: Option<OsString>,
+    /// Disk for the model's state of conversations, so that they need not be read again, like 40GB; 0 for none
+    /// [default: 16GiB]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "SIZE", allow_hyphen_values = true)]
+    state_disk: Option<OsString>,
     /// Threads that compute; without it, one for each physical core
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "N", allow_hyphen_values = true)]
     threads: Option<OsString>,
@@ -99,6 +103,7 @@ impl Common {
                 Key::Preset => &self.preset,
                 Key::Context => &self.context,
                 Key::Reader => &self.reader,
+                Key::StateDisk => &self.state_disk,
                 Key::Threads => &self.threads,
                 Key::Thinking => &self.think,
                 Key::Temperature => &self.temperature,

@@ -1,11 +1,15 @@
 //! `dormouse`: the full-screen chat.
 
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
 use super::args::Common;
 use super::settings::Resolved;
 use super::words::Words;
-use super::{Done, kept, no_resource, settings};
+use super::{Done, error, kept, no_resource, settings};
 use crate::engine::sampler;
-use crate::protocol::{ExitCode, UserError};
+use crate::protocol::{Event, ExitCode, UserError};
 use crate::session::{Folder, Opened};
 use crate::tui::{self, Exit, Keeper, Options};
 use crate::{engine, setup};
@@ -13,6 +17,9 @@ use crate::{engine, setup};
 /// Messages that a newcomer could begin with, of what the small model can talk about.
 const SUGGESTIONS: [&str; 3] =
     ["What is Dormouse?", "What is the capital of Italy?", "Tell me a short story."];
+
+/// How long leaving may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which conversation is shown.
 #[derive(Clone, Copy, Debug)]
@@ -62,10 +69,29 @@ pub(super) fn chat(common: &Common, which: Which<'_>) -> Result<Done, UserError>
         keeper = keeper.going_on(id, journal);
     }
     let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
-    Ok(match tui::run(options, link, Some(keeper))? {
+    let events = link.events.clone();
+    let exit = tui::run(options, link, Some(keeper));
+    wait_for_engine(&events);
+    Ok(match exit? {
         Exit::Quit => Done::Well,
         Exit::Signal(signal) => Done::Signal(signal),
     })
+}
+
+/// Waits until what the engine keeps of the conversation is on the disk. It was told to leave; without an answer in time
+/// the conversation is whole all the same, and only more of it is computed again.
+fn wait_for_engine(events: &Receiver<Event>) {
+    let began = Instant::now();
+    let mut told = false;
+    while began.elapsed() < PATIENCE {
+        match events.recv_timeout(Duration::from_millis(500)) {
+            Ok(Event::Stopped) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) if !std::mem::replace(&mut told, true) => {
+                error::note("the state of the conversation is being written to the disk");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Opens the session that was asked for. Where the user names no model, it is that of the session.

@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::args::{Common, Plan};
 use super::{Done, output, report, settings};
 use crate::engine::plan::{self, before_loading};
-use crate::protocol::{PlanFacts, UsedRate, UserError};
+use crate::engine::saved;
+use crate::protocol::{PlanFacts, StatesOnDisk, UsedRate, UserError};
 use crate::store;
 use crate::units::{Bytes, Percent, Seconds};
 
@@ -16,7 +17,7 @@ pub(super) fn plan(common: &Common, args: &Plan) -> Result<Done, UserError> {
     let settings = settings::resolve(common)?.settings()?;
     match before_loading(&settings) {
         Ok(facts) if args.json => output::print_json(&Object::from(&facts))?,
-        Ok(facts) => output::print(&text(&facts))?,
+        Ok(facts) => output::print(&(text(&facts) + &states(&facts, settings.states.as_ref())))?,
         Err(error) => {
             let numbers = match &error {
                 plan::Error::Store(store::Error::Budget { needed, budget, shortfall }) => {
@@ -60,7 +61,17 @@ pub(super) struct Object {
     chunk: usize,
     trunk: Trunk,
     experts: Experts,
+    states: States,
     token: Token,
+}
+
+/// Of the model, on the disk.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct States {
+    /// What all may take; 0 for none.
+    most: u64,
+    /// What one of a full context takes.
+    one: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -77,6 +88,7 @@ struct Memory {
     program: u64,
     state: u64,
     context: u64,
+    held: u64,
     copies: u64,
     activations: u64,
     vectors: u64,
@@ -161,6 +173,7 @@ impl From<&PlanFacts> for Object {
                 program: facts.program.0,
                 state: facts.state.0,
                 context: facts.context.0,
+                held: facts.held.0,
                 copies: facts.copies.0,
                 activations: facts.activations.0,
                 vectors: facts.vectors.0,
@@ -185,6 +198,7 @@ impl From<&PlanFacts> for Object {
                 share_of_token: facts.slots as f64 / facts.woken.max(1) as f64,
                 only_buffer: facts.only_buffer,
             },
+            states: States { most: facts.state_disk.0, one: state_file(facts).0 },
             token: Token {
                 bytes: TokenBytes { trunk: facts.token_trunk.0, experts: facts.token_experts.0 },
                 touched: facts.token_touched.0,
@@ -228,6 +242,11 @@ fn text(facts: &PlanFacts) -> String {
     line("  program", &facts.program.to_string(), "code, stacks, tokenizer, index of the checkpoint");
     line("  state", &facts.state.to_string(), "of the conversation, whatever its length");
     line("  context", &facts.context.to_string(), &format!("{} positions", facts.positions));
+    line(
+        "  state held",
+        &facts.held.to_string(),
+        "as it was before the token: for a stop within it, and for the disk",
+    );
     line("  copies", &facts.copies.to_string(), "of state and context, to retry or edit a message");
     line(
         "  activations",
@@ -260,6 +279,24 @@ fn text(facts: &PlanFacts) -> String {
     line("    experts", &facts.token_experts.to_string(), "");
     line("  multiplied", &facts.token_touched.to_string(), &origin(facts.compute, "dormouse bench decode"));
     out
+}
+
+/// What the disk holds for the conversations to come.
+fn states(facts: &PlanFacts, states: Option<&StatesOnDisk>) -> String {
+    let Some(StatesOnDisk { folder, most }) = states.filter(|states| states.most.0 > 0) else {
+        return String::new();
+    };
+    let (count, taken) = saved::Folder::at(folder.clone()).taken();
+    let line =
+        |name: &str, value: Bytes, note: String| format!("{name:<18}{:>11}   {note}\n", value.to_string());
+    line("States on disk", *most, format!("at most, in {}", folder.display()))
+        + &line("  taken", taken, format!("by {count} of all models"))
+        + &line("  one", state_file(facts), "of a full context".to_owned())
+}
+
+/// Bytes of a state of a full context on the disk.
+const fn state_file(facts: &PlanFacts) -> Bytes {
+    Bytes(facts.state.0 + facts.context.0)
 }
 
 fn origin(UsedRate { rate, measured }: UsedRate, verb: &str) -> String {

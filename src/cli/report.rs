@@ -3,8 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::plan;
-use crate::protocol::{Arguments, Finish, ModelFacts, Outcome, TokenCost, ToolCall, UserError};
+use super::{error, plan};
+use crate::protocol::{
+    Arguments, Finish, ModelFacts, Outcome, Reused, ReusedFrom, Sample, TokenCost, ToolCall, UserError,
+};
 
 /// What scripts read. Fields that a failed run never reached are empty or zero.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -29,6 +31,10 @@ pub(super) struct Report {
     /// Whether what was read was held against a manifest.
     pub(super) checked: bool,
     pub(super) memory: Memory,
+    pub(super) state: State,
+    /// What the user should know and that stopped nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Failure>,
 }
@@ -79,6 +85,25 @@ pub(super) struct Memory {
     pub(super) peak_rss: u64,
 }
 
+/// What of the prompt was known from before, and what was kept for later.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct State {
+    /// Positions that did not have to be computed.
+    reused: usize,
+    /// Where their state was: `memory` or `disk`.
+    from: Option<&'static str>,
+    /// Seconds that it took to find and to read it.
+    restore_s: f64,
+    /// Positions that were computed.
+    computed: usize,
+    /// States written to the disk, their bytes, and the seconds that writing took, beside the computing.
+    saved: u64,
+    saved_bytes: u64,
+    save_s: f64,
+    /// The longest that the turn stood still for one of them.
+    pause_s: f64,
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Failure {
     title: String,
@@ -125,6 +150,14 @@ impl Report {
         self.finish = outcome.finish.as_str();
         self.ids = outcome.ids;
         self.seed = Some(outcome.seed);
+        let Reused { positions, from, took_s } = outcome.reused;
+        self.state = State {
+            reused: positions,
+            from: from.map(ReusedFrom::as_str),
+            restore_s: if from.is_some() { took_s } else { 0.0 },
+            computed: outcome.computed,
+            ..self.state
+        };
         self.timings.prefill_s = outcome.prefill_s;
         self.timings.decode_s = outcome.decode_s;
         let tokens = &outcome.tokens;
@@ -145,6 +178,20 @@ impl Report {
         };
         let counts = outcome.experts;
         self.experts = Experts { requests: counts.requests, resident: counts.resident, reads: counts.reads };
+    }
+
+    /// Takes over what the engine has kept on the disk.
+    pub(super) const fn saved(&mut self, sample: &Sample) {
+        self.state.saved = sample.saved_states;
+        self.state.saved_bytes = sample.saved_bytes;
+        self.state.save_s = sample.saved_ns as f64 * 1e-9;
+        self.state.pause_s = sample.saved_pause_ns as f64 * 1e-9;
+    }
+
+    /// Tells the user something, also where nobody reads the object.
+    pub(super) fn note(&mut self, text: &str) {
+        error::note(text);
+        self.notes.push(text.to_owned());
     }
 
     /// Takes over a failure.

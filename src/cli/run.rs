@@ -157,6 +157,12 @@ impl Headless<'_> {
                 result = Err(error.into());
             }
         }
+        // What the turn has led to is kept for the next one. The turn itself has ended, whatever comes of that.
+        if let Err(Halt::Failed(error)) = self.leave(&link)
+            && !matches!(result, Err(Halt::Failed(_)))
+        {
+            result = Err(error.into());
+        }
         // What the turn took up counts as well: the state grows with it.
         self.report.memory.budget = link.telemetry.sample().budget;
         result.map(|_finish| ())
@@ -258,9 +264,24 @@ impl Headless<'_> {
                     };
                 }
                 Some(Event::Failed(error)) => return Err(error.into()),
+                Some(Event::Note(text)) => self.report.note(&text),
                 Some(Event::Loading { .. } | Event::Ready(_) | Event::Stopped) | None => {}
             }
         }
+    }
+
+    /// Waits until the engine has left, and with it all that it writes is on the disk.
+    fn leave(&mut self, link: &EngineLink) -> Result<(), Halt> {
+        send(link, Command::Shutdown)?;
+        loop {
+            match self.next_event(link)? {
+                Some(Event::Note(text)) => self.report.note(&text),
+                Some(Event::Stopped) => break,
+                _ => {}
+            }
+        }
+        self.report.saved(&link.telemetry.sample());
+        Ok(())
     }
 
     /// Nothing on standard output and an exit code of 0 look like a fault, and the limit is the reason.

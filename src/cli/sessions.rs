@@ -11,6 +11,7 @@ use super::kept::folder;
 use super::output::clean;
 use super::words::Words;
 use super::{Done, settings};
+use crate::engine::saved;
 use crate::protocol::{Arguments, ExitCode, Part, ToolCall, UserError};
 use crate::session::{self, Entry, Folder, Record, Session, Turn};
 
@@ -41,7 +42,10 @@ pub(super) fn sessions(common: &Common, args: &Sessions) -> Result<Done, UserErr
         }
         Sessions::Export { id, format } => export(&folder, id, *format, model)?,
         Sessions::Delete { id } => {
+            let prompts = prompts(&folder, id);
             folder.delete(id)?;
+            // What the model remembers of it goes as well.
+            saved::Folder::at(resolved.paths.states()).forget(&prompts)?;
             String::new()
         }
     };
@@ -51,6 +55,12 @@ pub(super) fn sessions(common: &Common, args: &Sessions) -> Result<Done, UserErr
         }
         _ => Ok(Done::Well),
     }
+}
+
+/// What tells the turns of a session from those of others, as far as it can be read.
+fn prompts(folder: &Folder, id: &str) -> Vec<(u64, u64)> {
+    let turns = folder.read(id).map(|(session, _damage)| session.turns).unwrap_or_default();
+    turns.iter().filter_map(|turn| turn.prompt).map(|prompt| (prompt.count.into(), prompt.digest)).collect()
 }
 
 fn list(folder: &Folder) -> Result<String, UserError> {

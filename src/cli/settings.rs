@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use super::args::Common;
 use crate::config::{self, Key, Layer, Paths, Preset, Setting, Settings as Written};
 use crate::engine::sampler;
-use crate::protocol::{KnownRates, Measured, Sampling, Settings, Thinking, UserError};
+use crate::protocol::{KnownRates, Measured, Sampling, Settings, StatesOnDisk, Thinking, UserError};
 use crate::setup::{self, MeasuredRates, Measurement};
 use crate::store::ReaderKind;
 use crate::units::Bytes;
 
 /// Far above any machine; each thread costs a stack.
 const MOST_THREADS: usize = 1024;
+
+/// Of the whole model about 25 states of some thousand positions; of a small one all that are of use.
+const STATE_DISK: Bytes = Bytes(16 << 30);
 
 /// Everything that both the chat and a headless run need to begin.
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ pub(super) struct Resolved {
     pub(super) context: Option<usize>,
     /// How shards are read.
     pub(super) reader: Option<ReaderKind>,
+    /// Bytes that saved states may take on the disk.
+    pub(super) state_disk: Bytes,
     /// Threads that compute.
     pub(super) threads: Option<usize>,
     /// How much the model thinks.
@@ -52,6 +57,11 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
         memory: memory(&written)?,
         context: written.get(Key::Context).map(|s| s.parse(positions)).transpose()?,
         reader: written.get(Key::Reader).map(|s| s.parse(reader)).transpose()?.flatten(),
+        state_disk: written
+            .get(Key::StateDisk)
+            .map(|s| s.parse(str::parse::<Bytes>))
+            .transpose()?
+            .unwrap_or(STATE_DISK),
         threads: written.get(Key::Threads).map(|s| s.parse(threads)).transpose()?,
         thinking: thinking.transpose()?.unwrap_or_default(),
         sampling,
@@ -82,6 +92,7 @@ impl Resolved {
             context: self.context,
             reader: self.reader.map(|kind| kind.as_str().to_owned()),
             rates,
+            states: Some(StatesOnDisk { folder: self.paths.states(), most: self.state_disk }),
         })
     }
 }

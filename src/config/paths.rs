@@ -55,6 +55,11 @@ impl Paths {
         self.state.join("disks.json")
     }
 
+    /// Folder of what the model remembers of conversations, which can be computed again.
+    pub fn states(&self) -> PathBuf {
+        self.state.join("states")
+    }
+
     /// Folder of the models that the program laid out.
     pub fn models(&self) -> PathBuf {
         self.data.join("models")

@@ -19,6 +19,8 @@ pub enum Key {
     Context,
     /// How shards are read.
     Reader,
+    /// Bytes that saved states may take on the disk.
+    StateDisk,
     /// Threads that compute.
     Threads,
     /// How much the model thinks.
@@ -31,12 +33,13 @@ pub enum Key {
 
 impl Key {
     /// Every key.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Model,
         Self::Memory,
         Self::Preset,
         Self::Context,
         Self::Reader,
+        Self::StateDisk,
         Self::Threads,
         Self::Thinking,
         Self::Temperature,
@@ -51,6 +54,7 @@ impl Key {
             Self::Preset => "preset",
             Self::Context => "context",
             Self::Reader => "reader",
+            Self::StateDisk => "state_disk",
             Self::Threads => "threads",
             Self::Thinking => "thinking",
             Self::Temperature => "temperature",
@@ -66,6 +70,7 @@ impl Key {
             Self::Preset => "--preset",
             Self::Context => "--context",
             Self::Reader => "--reader",
+            Self::StateDisk => "--state-disk",
             Self::Threads => "--threads",
             Self::Thinking => "--think",
             Self::Temperature => "--temperature",
@@ -81,6 +86,7 @@ impl Key {
             Self::Preset => Some("DORMOUSE_PRESET"),
             Self::Context => Some("DORMOUSE_CONTEXT"),
             Self::Reader => Some("DORMOUSE_READER"),
+            Self::StateDisk => Some("DORMOUSE_STATE_DISK"),
             Self::Threads => Some("DORMOUSE_THREADS"),
             Self::Thinking => Some("DORMOUSE_THINK"),
             Self::Temperature | Self::TopP => None,

@@ -1,6 +1,6 @@
 //! What went wrong elsewhere, as a person is told: what, where, and the way out.
 
-use super::sampler;
+use super::{sampler, saved};
 use crate::protocol::{ExitCode, UserError};
 use crate::{chat, checkpoint, kernels, model, store, tokenizer};
 
@@ -100,6 +100,13 @@ impl From<sampler::Error> for UserError {
             }
             sampler::Error::NotFinite { .. } | sampler::Error::Empty => no_number(error.to_string()),
         }
+    }
+}
+
+impl From<saved::Error> for UserError {
+    fn from(error: saved::Error) -> Self {
+        Self::new(ExitCode::Resources, "A saved state cannot be used", error.to_string())
+            .with_hint("What lies in the folder `states` can be deleted at any time: it is computed again.")
     }
 }
 

@@ -7,13 +7,15 @@ use crossbeam_channel::{SendError, Sender};
 
 use super::load::Loaded;
 use super::sampler::{self, Sampler};
+use super::saved::Place;
 use super::shelf::{Kept, Start};
 use super::telemetry::{Watch, publish};
 use super::worker::{Gone, Record};
 use crate::chat::{self, Parser};
 use crate::model::{self, Observer, Rows, State};
 use crate::protocol::{
-    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Telemetry, TokenCost, TurnRequest, UserError,
+    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Reused, Telemetry, TokenCost, TurnRequest,
+    UserError,
 };
 use crate::tokenizer::{Decoder, Tokenizer};
 
@@ -24,7 +26,7 @@ pub(super) const CHUNK: usize = 64;
 #[derive(Debug)]
 pub(super) enum End {
     Failed(UserError),
-    /// In the middle of a pass, whose state is lost. A turn that is stopped between two passes ends in good order.
+    /// In the middle of a pass, which is lost. A turn that is stopped between two passes ends in good order.
     Cancelled,
     Gone(Gone),
 }
@@ -84,12 +86,14 @@ pub(super) fn run(
         }
         Prompt::Raw(_) | Prompt::Ids(_) => Output::Text(Decoder::default()),
     };
-    let Start { mut kept, logits } = loaded.shelf.take(&sequence, loaded.model.config());
+    let looked = Instant::now();
+    let Start { mut kept, logits, from } = loaded.start(&prompt, &sequence);
     let (read, reused) = (prompt.len(), kept.ids.len());
+    record.outcome.reused = Reused { positions: reused, from, took_s: looked.elapsed().as_secs_f64() };
     events.send(Event::Prompt { turn: request.turn, ids: prompt, reused })?;
 
     let watch = Watch { telemetry, cancel: &request.cancel, beside: observer };
-    let mut turn = Turn { loaded, request, record, events, watch, kept: &mut kept };
+    let mut turn = Turn { loaded, request, record, events, watch, kept: &mut kept, before: None };
     let finish = turn.replay(&mut output, sequence.len()).and_then(|ended| match ended {
         Some(finish) => Ok(finish),
         None => turn.prefill(&sequence, read, logits).and_then(|logits| match logits {
@@ -97,13 +101,14 @@ pub(super) fn run(
             Some(logits) => turn.decode(&sampler, logits, &mut output),
         }),
     });
+    let before = turn.before.take();
     // What was held back for the rest of a character or a tag is text too, however the turn ended.
     for part in output.finish() {
         events.send(Event::Delta { turn: request.turn, part })?;
     }
-    // After a failure the state holds half a step.
-    if finish.is_ok() {
-        loaded.shelf.keep(kept);
+    // After a failure the state holds half a step; what the turn had read and written before it is not lost.
+    if let Some(whole) = if kept.state.is_whole() { Some(kept) } else { before } {
+        loaded.shelf.keep(whole);
     }
     finish
 }
@@ -154,6 +159,8 @@ struct Turn<'a> {
     events: &'a Sender<Event>,
     watch: Watch<'a>,
     kept: &'a mut Kept,
+    /// The state before the pass that is under way, where there is memory for it.
+    before: Option<Kept>,
 }
 
 impl Turn<'_> {
@@ -204,7 +211,7 @@ impl Turn<'_> {
             telemetry.prompt_done.store(done as u64, Relaxed);
             self.record.outcome.prefill_s = began.elapsed().as_secs_f64();
             if self.kept.ids.len() == prompt {
-                self.loaded.shelf.copy(self.kept, &read, self.loaded.model.config());
+                self.loaded.keep_prompt(self.kept, &read);
             }
             logits = Some(read);
         }
@@ -264,12 +271,21 @@ impl Turn<'_> {
     /// Takes `ids` through the model, after all that the state has seen.
     fn pass(&mut self, ids: &[u32]) -> Result<Vec<f32>, End> {
         let telemetry = self.watch.telemetry;
+        // Memory is planned for two of them. While the one before is still being written it is not let go of yet.
+        if self.loaded.plan.held.0 > 0 && !(self.before.is_some() && self.loaded.is_saving()) {
+            self.before = None;
+            self.before = Some(self.kept.clone());
+        }
         telemetry.pass_began_ns.store(telemetry.now_ns(), Relaxed);
         let logits = self.loaded.model.forward(&mut self.kept.state, ids, Rows::Last, &self.watch);
         publish(telemetry, self.loaded.model.store());
         let logits = logits?;
         self.kept.ids.extend_from_slice(ids);
+        self.record.outcome.computed += ids.len();
         let positions = self.kept.state.len();
+        if self.loaded.saved.as_ref().is_some_and(|saved| saved.is_due(positions)) {
+            self.loaded.save(self.kept, Some(&logits), Place::Between);
+        }
         telemetry.context_used.store(positions as u64, Relaxed);
         let bytes = State::bytes(self.loaded.model.config(), positions) + self.loaded.shelf.bytes();
         telemetry.state_bytes.store(bytes, Relaxed);

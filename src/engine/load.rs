@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use super::plan::{Plan, Wish};
 use super::sampler;
+use super::saved::Saved;
 use super::shelf::Shelf;
 use crate::chat::Markers;
-use crate::checkpoint::{Checkpoint, Manifest};
+use crate::checkpoint::{Checkpoint, Manifest, identity};
 use crate::kernels::Kernels;
 use crate::model::Model;
 use crate::protocol::{ExitCode, ModelFacts, Settings, UserError};
@@ -30,8 +31,10 @@ pub(super) struct Loaded {
     /// How memory is divided.
     pub(super) plan: Plan,
     pub(super) facts: ModelFacts,
-    /// States of earlier turns.
+    /// States of earlier turns, in memory...
     pub(super) shelf: Shelf,
+    /// ...and on the disk.
+    pub(super) saved: Option<Saved>,
 }
 
 /// Opens the checkpoint, holds the budget against it, and reads what belongs in memory. `progress` is told of bytes
@@ -77,7 +80,7 @@ pub(super) fn load(
         context_limit: plan.positions,
         resident: Bytes(plan.store.vectors.0 + plan.store.pinned.0),
         streamed: plan.store.streamed,
-        plan: plan.facts(&machine, settings.rates, threads),
+        plan: plan.facts(&machine, settings, threads),
         reader: store.reader().as_str(),
         checked: store.is_checked(),
         slots: store.slots(),
@@ -91,7 +94,8 @@ pub(super) fn load(
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
     let shelf = Shelf::new(plan.copies.0);
-    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, shelf })
+    let saved = Saved::open(settings.states.as_ref(), identity(&checkpoint)?, model.config());
+    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, shelf, saved })
 }
 
 /// Threads that compute.

@@ -6,7 +6,9 @@
 //! | `load` | from [`Settings`](crate::protocol::Settings) to a model that is ready |
 //! | [`plan`] | how memory is divided, and what a token will cost |
 //! | `generate` | one turn, from a prompt to its last token |
-//! | `shelf` | states that are kept for the turns to come |
+//! | `keep` | where a turn begins, and what is kept of it |
+//! | `shelf` | states that are kept in memory for the turns to come |
+//! | [`saved`] | states that are kept on the disk |
 //! | [`sampler`] | drawing the next token |
 //! | `telemetry` | numbers for whoever watches, and the monitor thread |
 //! | `error` | what went wrong elsewhere, as a person is told |
@@ -16,9 +18,11 @@
 
 mod error;
 mod generate;
+mod keep;
 mod load;
 pub mod plan;
 pub mod sampler;
+pub mod saved;
 mod shelf;
 mod telemetry;
 mod worker;

@@ -44,6 +44,9 @@ pub struct Plan {
     pub context: Bytes,
     /// Positions of that context.
     pub positions: usize,
+    /// What the state takes a second time while a token is computed from it and the state before the token is still
+    /// held: for a stop within the token, and for writing it to the disk. Nothing where memory is scarce.
+    pub held: Bytes,
     /// Copies of the state that are kept for a turn that is retried, edited or gone on with after a stop.
     pub copies: Bytes,
     /// Activations of one pass over a chunk of the prompt.
@@ -124,10 +127,16 @@ impl Plan {
         // The first that fits; where none does, what the least one falls short of.
         let positions = contexts.into_iter().find(|positions| store_for(*positions).is_ok()).unwrap_or(least);
         let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * (state + latents(positions)));
+        // All but the latents, and of these the blocks that are being filled.
+        let held = State::bytes(config, 1);
+        let with = |more| store::Plan::new(&sizes, budget, Bytes(reserved(positions).0 + more));
         // Reading a prompt again is slow but right: where memory is scarce, there are no copies.
-        let (store, copies) = match store::Plan::new(&sizes, budget, Bytes(reserved(positions).0 + copies)) {
-            Ok(store) => (store, copies),
-            Err(_too_little) => (store_for(positions)?, 0),
+        let (store, held, copies) = if let Ok(store) = with(held + copies) {
+            (store, held, copies)
+        } else if let Ok(store) = with(held) {
+            (store, held, 0)
+        } else {
+            (with(0)?, 0, 0)
         };
         Ok(Self {
             budget,
@@ -136,6 +145,7 @@ impl Plan {
             state: Bytes(state),
             context: Bytes(latents(positions)),
             positions,
+            held: Bytes(held),
             copies: Bytes(copies),
             activations: Bytes(activations),
             chunk,

@@ -3,13 +3,15 @@
 //! A state cannot be cut back to an earlier token: KDA's matrices have taken in all that came. So copies are put aside
 //! where a conversation may go on or be taken up again: at the end of each prompt (a retry), and at the end of the turn
 //! before (the user's next message, edited). A state serves only a sequence that begins with exactly the ids that it
-//! has seen, and a copy gives the bits that computing it again would give.
+//! has seen, and a copy gives the bits that computing it again would give. Copies share memory with what they were copied
+//! from until that goes on; they are counted as if they did not.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::checkpoint::ModelConfig;
 use crate::model::State;
+use crate::protocol::ReusedFrom;
 
 /// A state, and exactly the tokens that it has seen.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub(super) struct Start {
     pub(super) kept: Kept,
     /// The logits of its last token, where the whole sequence was read before.
     pub(super) logits: Option<Vec<f32>>,
+    /// Where the state was; nothing for a new one.
+    pub(super) from: Option<ReusedFrom>,
 }
 
 /// The state of the last turn, and copies of earlier ones.
@@ -80,6 +84,25 @@ impl Shelf {
         self.last = Some(kept);
     }
 
+    /// The state in which the last turn ended.
+    pub(super) const fn last(&self) -> Option<&Kept> {
+        self.last.as_ref()
+    }
+
+    /// Puts the state of the last turn to the copies, if there is room.
+    pub(super) fn set_aside(&mut self, config: &ModelConfig) {
+        if let Some(kept) = self.last.take() {
+            self.put(Cow::Owned(kept), None, config);
+        }
+    }
+
+    /// How many tokens the state has seen that [`Shelf::take`] would give for `sequence`.
+    pub(super) fn longest(&self, sequence: &[u32]) -> usize {
+        let last = self.last.iter().filter(|kept| is_strict_prefix(&kept.ids, sequence));
+        let copies = self.copies.iter().filter(|copy| copy.serves(sequence)).map(|copy| &copy.kept);
+        last.chain(copies).map(|kept| kept.ids.len()).max().unwrap_or(0)
+    }
+
     /// Positions of the last state, and bytes of it and of all copies.
     pub(super) fn size(&self, config: &ModelConfig) -> (u64, u64) {
         let last = self.last.as_ref().map_or(0, |kept| kept.state.len());
@@ -103,31 +126,29 @@ impl Shelf {
             .filter(|index| self.copies[*index].kept.ids.len() > longest);
         if let Some(copy) = best.and_then(|index| self.copies.remove(index)) {
             let logits = copy.logits.clone().filter(|_| copy.kept.ids.len() == sequence.len());
-            let start = Start { kept: copy.kept.clone(), logits };
+            let start = Start { kept: copy.kept.clone(), logits, from: Some(ReusedFrom::Memory) };
             self.copies.push_back(copy);
             // Two versions of a turn may be gone back to as well.
-            if let Some(kept) = last {
-                self.put(Cow::Owned(kept), None, config);
-            }
+            self.last = last;
+            self.set_aside(config);
             return start;
         }
         match last {
             Some(kept) if longest > 0 => {
                 self.put(Cow::Borrowed(&kept), None, config);
-                Start { kept, logits: None }
+                Start { kept, logits: None, from: Some(ReusedFrom::Memory) }
             }
             last => {
-                if let Some(kept) = last {
-                    self.put(Cow::Owned(kept), None, config);
-                }
-                Start { kept: Kept::new(config), logits: None }
+                self.last = last;
+                self.set_aside(config);
+                Start { kept: Kept::new(config), logits: None, from: None }
             }
         }
     }
 
-    /// Puts a copy of a state aside, with the logits of its last token, if there is room.
-    pub(super) fn copy(&mut self, kept: &Kept, logits: &[f32], config: &ModelConfig) {
-        self.put(Cow::Borrowed(kept), Some(logits), config);
+    /// Puts a copy of a state aside, with the logits of its last token where they are known, if there is room.
+    pub(super) fn copy(&mut self, kept: &Kept, logits: Option<&[f32]>, config: &ModelConfig) {
+        self.put(Cow::Borrowed(kept), logits, config);
     }
 
     /// Makes room by dropping what was used longest ago. What is larger than all the room is not kept, and takes
@@ -204,8 +225,12 @@ mod tests {
     #[test]
     fn the_longest_copy_wins_and_one_with_logits_serves_its_very_end() {
         let mut shelf = Shelf::new(1 << 20);
-        shelf.copy(&kept(&[1, 2]), &[0.5], &config());
+        shelf.copy(&kept(&[1, 2]), Some(&[0.5]), &config());
         shelf.keep(kept(&[1, 2, 3, 4]));
+        assert_eq!(
+            [&[1, 2][..], &[1], &[1, 2, 3], &[1, 2, 3, 4, 5]].map(|ids| shelf.longest(ids)),
+            [2, 0, 2, 4]
+        );
         let start = shelf.take(&[1, 2], &config());
         assert_eq!((start.kept.ids, start.logits), (vec![1, 2], Some(vec![0.5])));
         // The end of that turn was put aside, without logits.
@@ -222,18 +247,18 @@ mod tests {
         let one = kept(&[1]).bytes(&config());
         let mut shelf = Shelf::new(2 * one + 4);
         for id in [1, 2] {
-            shelf.copy(&kept(&[id]), &[], &config());
+            shelf.copy(&kept(&[id]), Some(&[]), &config());
         }
         assert_eq!(seen(&mut shelf, &[1, 5]), [1]);
-        shelf.copy(&kept(&[3]), &[], &config());
+        shelf.copy(&kept(&[3]), Some(&[]), &config());
         assert_eq!(shelf.bytes(), 2 * one);
         assert_eq!(seen(&mut shelf, &[2, 5]), [0; 0], "unused for longer than 1");
         assert_eq!((seen(&mut shelf, &[1, 5]), seen(&mut shelf, &[3, 5])), (vec![1], vec![3]));
         // Larger than all the room: nothing makes way for it.
-        shelf.copy(&kept(&[4]), &vec![0.0; 1 << 12], &config());
+        shelf.copy(&kept(&[4]), Some(&vec![0.0; 1 << 12]), &config());
         assert_eq!((shelf.bytes(), seen(&mut shelf, &[4, 5])), (2 * one, vec![]));
         // The same again takes no second place.
-        shelf.copy(&kept(&[3]), &[], &config());
+        shelf.copy(&kept(&[3]), Some(&[]), &config());
         assert_eq!(seen(&mut shelf, &[1, 5]), [1]);
     }
 }

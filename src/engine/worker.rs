@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, SendError, Sender, TrySendError};
 use super::error;
 use super::generate::{self, End};
 use super::load::{self, Loaded};
+use super::saved::Written;
 use super::telemetry::{publish, sample_memory};
 use crate::model::Observer;
 use crate::protocol::{
@@ -67,7 +68,8 @@ impl Worker {
     pub(super) fn run(mut self, alive: Sender<()>) {
         while let Some(command) = self.next_command() {
             if matches!(command, Command::Shutdown) {
-                // The memory first, so that whoever hears of it can count on it.
+                // Memory and disk first, so that whoever hears of it can count on them.
+                let _ = self.settle();
                 self.unload();
                 let _ = self.events.send(Event::Stopped);
                 break;
@@ -92,6 +94,7 @@ impl Worker {
             Command::Load(settings) => self.load(&settings),
             Command::Generate(request) => self.generate(&request),
             Command::Reset => {
+                self.settle()?;
                 if let Some(loaded) = &mut self.loaded {
                     loaded.shelf.clear();
                 }
@@ -106,6 +109,7 @@ impl Worker {
 
     fn load(&mut self, settings: &Settings) -> Result<(), Gone> {
         // Two models would not fit.
+        self.settle()?;
         self.unload();
         self.telemetry.set_phase(Phase::Loading);
         let mut told: Option<Instant> = None;
@@ -160,7 +164,37 @@ impl Worker {
             Err(End::Cancelled) => self.finish(Finish::Cancelled, None),
             Err(End::Failed(error)) => self.finish(Finish::Error, Some(error)),
             Err(End::Gone(gone)) => Err(gone),
+        }?;
+        // Whoever waits for the answer does not wait for this.
+        if let Some(loaded) = &mut self.loaded {
+            loaded.keep_end();
         }
+        Ok(())
+    }
+
+    /// Waits for what is being written, and tells what went wrong with it.
+    fn settle(&mut self) -> Result<(), Gone> {
+        if let Some(saved) = self.loaded.as_mut().and_then(|loaded| loaded.saved.as_mut()) {
+            saved.settle();
+        }
+        self.tell_of_saved()
+    }
+
+    /// Says what has come of the states on the disk since this was said last.
+    fn tell_of_saved(&mut self) -> Result<(), Gone> {
+        let Some(saved) = self.loaded.as_mut().and_then(|loaded| loaded.saved.as_mut()) else {
+            return Ok(());
+        };
+        let Written { states, bytes, took, pause } = saved.written();
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.telemetry.saved_states.store(states, Relaxed);
+        self.telemetry.saved_bytes.store(bytes, Relaxed);
+        self.telemetry.saved_ns.store(nanos(took), Relaxed);
+        self.telemetry.saved_pause_ns.store(nanos(pause), Relaxed);
+        for note in saved.take_notes() {
+            self.events.send(Event::Note(note))?;
+        }
+        Ok(())
     }
 
     /// Ends the turn that is under way, if there is one.
@@ -185,6 +219,7 @@ impl Worker {
             self.telemetry.set_phase(Phase::Idle);
         }
         sample_memory(&self.telemetry);
+        self.tell_of_saved()?;
         Ok(self.events.send(Event::Finished { turn, outcome: Box::new(outcome) })?)
     }
 

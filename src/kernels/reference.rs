@@ -165,14 +165,13 @@ pub fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
     }
 }
 
-/// Weighted sums of rows of `stride` elements, in rising order of rows: sum `i` of `out`, `[sums, width]`, takes as many rows
-/// as `weights[i]` has weights, and the first `width` elements of each.
+/// Adds to weighted sums rows of `stride` elements, in rising order of rows: sum `i` of `out`, `[sums, width]`, takes as many
+/// rows as `weights[i]` has weights, and the first `width` elements of each.
 #[inline(always)]
-pub fn weighted_rows(weights: &[&[f32]], rows: &[f32], stride: usize, out: &mut [f32]) {
+pub fn add_weighted_rows(weights: &[&[f32]], rows: &[f32], stride: usize, out: &mut [f32]) {
     let width = out.len().checked_div(weights.len()).unwrap_or_default();
     assert!(width > 0 && width <= stride && out.len() == weights.len() * width, "shapes agree");
     assert!(weights.iter().all(|weights| weights.len() * stride <= rows.len()), "a row for each weight");
-    out.fill(0.0);
     // Row by row, so that each comes from memory once for all sums.
     for (i, row) in rows.chunks_exact(stride).enumerate() {
         for (weights, out) in weights.iter().zip(out.chunks_exact_mut(width)) {

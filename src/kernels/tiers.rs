@@ -129,8 +129,8 @@ kernels! {
     fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]);
     /// `sum + factor * x`.
     fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]);
-    /// Weighted sums of rows.
-    fn weighted_rows(weights: &[&[f32]], rows: &[f32], stride: usize, out: &mut [f32]);
+    /// Adds rows to weighted sums.
+    fn add_weighted_rows(weights: &[&[f32]], rows: &[f32], stride: usize, out: &mut [f32]);
     /// Softmax in place.
     fn softmax(x: &mut [f32]);
     /// `sigmoid(x)` in place.

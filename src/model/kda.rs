@@ -1,5 +1,7 @@
 //! Kimi Delta Attention (spec, section 4.4): a recurrent state of fixed size instead of a cache of positions.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::linear::Context;
@@ -15,18 +17,17 @@ use crate::store::Store;
 pub fn short_convolution(
     kernels: &Kernels,
     inputs: &[f32],
-    history: &mut Vec<f32>,
+    history: &mut [f32],
     weights: &[f32],
     taps: usize,
 ) -> Vec<f32> {
     let width = weights.len() / taps;
-    let kept = history.len();
-    history.extend_from_slice(inputs);
+    let all = [&*history, inputs].concat();
     let mut out = vec![0.0; inputs.len()];
     out.par_chunks_exact_mut(width).enumerate().for_each(|(token, out)| {
-        kernels.convolve(&history[token * width..(token + taps) * width], weights, out);
+        kernels.convolve(&all[token * width..(token + taps) * width], weights, out);
     });
-    history.drain(..history.len() - kept);
+    history.copy_from_slice(&all[inputs.len()..]);
     out
 }
 
@@ -104,6 +105,7 @@ pub(super) fn mixer(
         convolved.iter_mut().zip(projections).zip(&mut state.history)
     {
         let inputs = linear(projection, x)?;
+        let history = Arc::make_mut(history);
         *convolved = short_convolution(kernels, &inputs, history, vector(convolution)?, kda.conv);
     }
     let [q, k, v] = convolved;
@@ -117,14 +119,14 @@ pub(super) fn mixer(
     let norm = vector(L::KdaONorm)?;
 
     let mut by_head = vec![0.0; tokens * width];
-    let heads =
-        by_head.par_chunks_exact_mut(tokens * dim).zip(state.matrices.par_chunks_exact_mut(dim * dim));
+    let heads = by_head.par_chunks_exact_mut(tokens * dim).zip(&mut state.matrices);
     heads.enumerate().for_each(|(head, (out, matrix))| {
         let of_head = |all: &[f32], dim: usize| gather(all, kda.heads, head, dim);
         let (q, k, v, decay) = (of_head(&q, dim), of_head(&k, dim), of_head(&v, dim), of_head(&decays, dim));
         let beta = of_head(&beta, 1);
         let input = HeadInput { q: &q, k: &k, v: &v, decay: &decay, beta: &beta };
-        recur(kernels, matrix, input, dim, out);
+        // What someone else still holds of the state is copied here, where it is about to be read anyway.
+        recur(kernels, Arc::make_mut(matrix), input, dim, out);
         for (o, gate) in out.chunks_exact_mut(dim).zip(of_head(&gate, dim).chunks_exact(dim)) {
             gated_norm(kernels, o, norm, gate, config.rms_eps);
         }

@@ -15,19 +15,19 @@ use crate::store::Store;
 const TOGETHER: usize = 12;
 
 /// Some heads of the last `tokens` of all positions. `kv_b` holds these heads' rows of `kv_b_proj`, each `[nope, latent]`
-/// for keys and `[value, latent]` for values. `queries` is `[heads, tokens, nope + rope]`, `rows` the cache,
-/// `[positions, latent + rope]`, `out` `[heads, tokens, value]`. A token attends to its own position and all before it.
+/// for keys and `[value, latent]` for values. `queries` is `[heads, tokens, nope + rope]`, `cache` `[positions, latent +
+/// rope]` in pieces of whole rows, `out` `[heads, tokens, value]`. A token attends to its own position and all before it.
 pub fn attend(
     kernels: &Kernels,
     mla: &Mla,
     kv_b: &[u16],
     queries: &[f32],
-    rows: &[f32],
+    cache: &[&[f32]],
     tokens: usize,
     out: &mut [f32],
 ) {
     let (width, query_width) = (mla.latent_width(), mla.nope + mla.rope);
-    let positions = rows.len() / width;
+    let positions = cache.iter().map(|rows| rows.len() / width).sum::<usize>();
     let heads = || kv_b.chunks_exact((mla.nope + mla.value) * mla.kv_rank);
     let keys = heads().flat_map(|head| std::iter::repeat_n(&head[..mla.nope * mla.kv_rank], tokens));
 
@@ -43,7 +43,12 @@ pub fn attend(
     }
 
     let mut by_row = vec![0.0; positions * count];
-    kernels.f32_rows(rows, &kernels.vectors(&absorbed, width), &mut by_row);
+    let (vectors, mut rest) = (kernels.vectors(&absorbed, width), by_row.as_mut_slice());
+    for rows in cache {
+        let (now, later) = rest.split_at_mut(rows.len() / width * count);
+        kernels.f32_rows(rows, &vectors, now);
+        rest = later;
+    }
     let scale = 1.0 / (query_width as f32).sqrt();
     let scores: Vec<Vec<f32>> = (0..count)
         .map(|query| {
@@ -54,9 +59,14 @@ pub fn attend(
             scores
         })
         .collect();
-    let scores: Vec<&[f32]> = scores.iter().map(Vec::as_slice).collect();
+    let mut scores: Vec<&[f32]> = scores.iter().map(Vec::as_slice).collect();
     let mut mixed = vec![0.0; count * mla.kv_rank];
-    kernels.weighted_rows(&scores, rows, width, &mut mixed);
+    for rows in cache {
+        let (now, later): (Vec<&[f32]>, _) =
+            scores.iter().map(|scores| scores.split_at((rows.len() / width).min(scores.len()))).unzip();
+        kernels.add_weighted_rows(&now, rows, width, &mut mixed);
+        scores = later;
+    }
 
     let mut by_value = vec![0.0; mla.value * tokens];
     let per_head = mixed.chunks_exact(tokens * mla.kv_rank).zip(out.chunks_exact_mut(tokens * mla.value));
@@ -92,14 +102,13 @@ pub(super) fn mixer(
     let queries = linear(L::MlaQB, &latent)?;
 
     let norm = vector(L::MlaKvANorm)?;
-    cache.make_room(tokens, width);
-    for row in linear(L::MlaKvA, x)?.chunks_exact(width) {
-        let (latent, key) = row.split_at(mla.kv_rank);
-        let begin = cache.rows.len();
-        cache.rows.resize(begin + mla.kv_rank, 0.0);
-        kernels.rms_norm(latent, norm, MLA_NORM_EPS, &mut cache.rows[begin..]);
-        cache.rows.extend_from_slice(key);
-    }
+    let latents = each_row(&linear(L::MlaKvA, x)?, width, |row, out| {
+        let ((latent, key), (normed, as_it_is)) = (row.split_at(mla.kv_rank), out.split_at_mut(mla.kv_rank));
+        kernels.rms_norm(latent, norm, MLA_NORM_EPS, normed);
+        as_it_is.copy_from_slice(key);
+    });
+    cache.extend(&latents, width);
+    let cache = cache.pieces();
 
     let query_width = mla.nope + mla.rope;
     let head_weights = (mla.nope + mla.value) * mla.kv_rank;
@@ -119,7 +128,7 @@ pub(super) fn mixer(
             let heads = kv_b.len() / head_weights;
             let queries = &queries[..heads * tokens * query_width];
             let out = &mut out[..heads * tokens * mla.value];
-            attend(kernels, mla, kv_b, queries, &cache.rows, tokens, out);
+            attend(kernels, mla, kv_b, queries, &cache, tokens, out);
         });
         Ok::<(), Error>(())
     })?;

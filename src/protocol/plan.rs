@@ -50,8 +50,12 @@ pub struct PlanFacts {
     pub context: Bytes,
     /// Positions of that context.
     pub positions: usize,
+    /// What of the state is there twice while a token is computed: before and after it.
+    pub held: Bytes,
     /// Copies of the state, for a turn that is retried, edited or gone on with after a stop.
     pub copies: Bytes,
+    /// Bytes of the disk that states may take; nothing where none are kept there.
+    pub state_disk: Bytes,
     /// Activations of one pass over a chunk of the prompt.
     pub activations: Bytes,
     /// Tokens of that chunk.
@@ -101,7 +105,7 @@ impl PlanFacts {
     /// Memory that is spoken for: never above the budget.
     pub const fn planned(&self) -> Bytes {
         let (tiles, slots) = (self.tiles as u64 * self.tile.0, self.slots as u64 * self.slot.0);
-        let state = self.state.0 + self.context.0 + self.copies.0;
+        let state = self.state.0 + self.context.0 + self.held.0 + self.copies.0;
         let fixed = self.program.0 + state + self.activations.0 + self.vectors.0;
         Bytes(fixed + tiles + self.pinned.0 + slots)
     }

@@ -156,6 +156,14 @@ telemetry! {
     context_limit,
     /// Bytes of the model's state.
     state_bytes,
+    /// States that were written to the disk since the model was loaded.
+    saved_states,
+    /// Bytes of these.
+    saved_bytes,
+    /// Nanoseconds that writing them took, beside the computing.
+    saved_ns,
+    /// Nanoseconds that a turn stood still for one of them, at most.
+    saved_pause_ns,
     /// Bytes that the process has in memory, sampled once a second.
     rss,
     /// Most of it so far.

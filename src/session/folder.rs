@@ -9,7 +9,7 @@ use super::Error;
 use super::content::{Content, Damage, Session, read};
 use super::journal::Journal;
 use super::record::{Header, Record, frame, head};
-use crate::sys::file;
+use crate::sys::{file, private};
 
 /// What a journal's name ends with.
 const SUFFIX: &str = ".journal";
@@ -113,7 +113,7 @@ impl Folder {
     /// Makes a session. It is on the disk, whole, when this returns.
     pub fn create(&self, id: &str, header: Header) -> Result<Opened, Error> {
         let path = self.path(id)?;
-        make_dir(&self.dir)?;
+        private::make_dir(&self.dir).map_err(Error::io("make", &self.dir))?;
         if path.exists() {
             return Err(Error::Exists { id: id.to_owned() });
         }
@@ -121,7 +121,7 @@ impl Folder {
         frame(0, &Record::Header(header).body(), &mut bytes);
         // Under its own name it is never seen half written.
         let new = self.dir.join(format!(".{id}.{}.new", std::process::id()));
-        let made = private().create_new(true).write(true).open(&new).and_then(|mut file| {
+        let made = private::options().create_new(true).write(true).open(&new).and_then(|mut file| {
             file.write_all(&bytes)?;
             file.sync_all()
         });
@@ -130,7 +130,7 @@ impl Folder {
             let _ = fs::remove_file(&new);
             return Err(Error::io("write", &path)(error));
         }
-        sync_dir(&self.dir);
+        private::sync_dir(&self.dir);
         self.open(id)
     }
 
@@ -158,7 +158,7 @@ impl Folder {
     fn rescue(&self, id: &str, journal: &mut File, whole: u64) -> Result<(), Error> {
         let path = self.dir.join(format!("{id}.lost"));
         let copied = journal.seek(SeekFrom::Start(whole)).and_then(|_at| {
-            let mut lost = private().create(true).append(true).open(&path)?;
+            let mut lost = private::options().create(true).append(true).open(&path)?;
             io::copy(journal, &mut lost)?;
             lost.sync_all()
         });
@@ -193,27 +193,6 @@ fn lock(file: &File, id: &str, path: &Path) -> Result<(), Error> {
 
 fn unix(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// Files that no other user may read: conversations are private.
-fn private() -> fs::OpenOptions {
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn make_dir(dir: &Path) -> Result<(), Error> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(Error::io("make", dir))
-}
-
-/// A new name is on the disk when its folder is. Systems that cannot flush a folder do it on their own.
-fn sync_dir(dir: &Path) {
-    let _ = File::open(dir).and_then(|dir| dir.sync_all());
 }
 
 #[cfg(test)]

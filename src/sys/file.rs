@@ -45,7 +45,7 @@ pub enum Error {
 }
 
 impl Error {
-    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
@@ -53,6 +53,12 @@ impl Error {
     /// Whether a file stands where the folder of this one should.
     pub fn is_in_no_folder(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    }
+
+    /// Whether the disk is full, or what of it this user may have.
+    pub fn is_disk_full(&self) -> bool {
+        let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        matches!(self, Self::Io { source, .. } if full(source.kind()))
     }
 
     /// Whether the file is not there at all.

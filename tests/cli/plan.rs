@@ -113,6 +113,7 @@ fn the_table_names_everything() {
         "program",
         "state",
         "context",
+        "state held",
         "copies",
         "activations",
         "vectors",
@@ -124,6 +125,8 @@ fn the_table_names_everything() {
         "from the disk",
         "multiplied",
         "which is assumed",
+        "States on disk",
+        "of a full context",
     ] {
         assert!(text.contains(name), "{name} is not in\n{text}");
     }

@@ -29,22 +29,22 @@ fn sessions(user: &User, arguments: &str) -> String {
 }
 
 /// What must be equal, however a turn came to its end.
-fn answer(report: &Value) -> [&Value; 6] {
+pub(crate) fn answer(report: &Value) -> [&Value; 6] {
     ["prompt_ids", "ids", "text", "thinking", "seed", "finish"].map(|field| &report[field])
 }
 
 /// A sequence of moments that looks random and is the same each time.
-struct Moments(u64);
+pub(crate) struct Moments(pub(crate) u64);
 
 impl Moments {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }
 
 /// How many kills; `scripts/kill9.sh` asks for more.
-fn kills() -> u32 {
+pub(crate) fn kills() -> u32 {
     std::env::var("DORMOUSE_TEST_KILLS").map_or(20, |count| count.parse().unwrap())
 }
 

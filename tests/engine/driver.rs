@@ -24,6 +24,8 @@ pub(crate) struct Turn {
     /// Each token as it was told.
     pub(crate) drawn: Vec<u32>,
     pub(crate) outcome: Outcome,
+    /// What the user was told beside.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Turn {
@@ -64,17 +66,30 @@ impl Driver {
     }
 
     pub(crate) fn load(&self, model: &Path, threads: usize) -> Result<ModelFacts, UserError> {
-        self.send(Command::Load(Settings {
-            model: model.to_owned(),
-            threads: Some(threads),
-            ..Settings::default()
-        }));
+        self.load_with(Settings { model: model.to_owned(), threads: Some(threads), ..Settings::default() })
+    }
+
+    pub(crate) fn load_with(&self, settings: Settings) -> Result<ModelFacts, UserError> {
+        self.send(Command::Load(settings));
         loop {
             match self.event() {
                 Event::Ready(facts) => return Ok(*facts),
                 Event::Failed(error) => return Err(error),
                 Event::Loading { done, total } => assert!(done <= total),
                 other => panic!("{other:?} while loading"),
+            }
+        }
+    }
+
+    /// Ends the engine, and waits until all that it writes is on the disk. Gives what it had to say.
+    pub(crate) fn leave(self) -> Vec<String> {
+        self.send(Command::Shutdown);
+        let mut notes = Vec::new();
+        loop {
+            match self.event() {
+                Event::Stopped => return notes,
+                Event::Note(text) => notes.push(text),
+                other => panic!("{other:?} while leaving"),
             }
         }
     }
@@ -108,7 +123,7 @@ impl Driver {
     /// Collects what the running turn sends, and shows each event to `watch` first.
     pub(crate) fn collect(&self, id: TurnId, mut watch: impl FnMut(&Event)) -> Turn {
         let (mut prompt, mut reused, mut logits, mut parts) = (Vec::new(), 0, Vec::new(), Vec::new());
-        let mut drawn = Vec::new();
+        let (mut drawn, mut notes) = (Vec::new(), Vec::new());
         loop {
             let event = self.event();
             watch(&event);
@@ -132,8 +147,9 @@ impl Driver {
                 Event::Finished { turn, outcome } => {
                     assert_eq!(turn, id);
                     assert!(outcome.ids.ends_with(&drawn), "{drawn:?} are not the end of {:?}", outcome.ids);
-                    return Turn { prompt, reused, logits, parts, drawn, outcome: *outcome };
+                    return Turn { prompt, reused, logits, parts, drawn, outcome: *outcome, notes };
                 }
+                Event::Note(text) => notes.push(text),
                 other => panic!("{other:?} in a turn"),
             }
         }

@@ -52,7 +52,7 @@ fn a_stop_lands_within_a_layer_and_the_engine_goes_on() {
     assert_eq!(turn.outcome.error, None);
     assert_eq!(probe.after_cancel.load(SeqCst), 0, "layers that began after the stop");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    // The state of the cut pass is gone; nothing of it reaches the next turn.
+    // Nothing of the cut pass reaches the next turn.
     let next = driver.request(&[1, 2, 3], 2);
     let after = driver.run(next);
     assert_eq!((after.reused, after.outcome.finish), (0, Finish::Length));

@@ -110,9 +110,9 @@ fn a_new_turn_a_retry_and_an_edit_read_only_what_is_new() {
     say(&mut driver, &[2051, 262, 999, 301], 4);
 }
 
-/// A stop within a pass loses the state of that pass, and not what was kept of the prompt.
+/// A stop within a pass loses that pass, and nothing of what was read and written before it.
 #[test]
-fn after_a_stop_within_a_pass_the_prompt_is_not_read_again() {
+fn after_a_stop_within_a_pass_only_that_pass_is_computed_again() {
     let cancel = CancelFlag::default();
     let meter = Arc::new(Meter { stop_at: Some((4, cancel.clone())), ..Meter::default() });
     let mut driver = metered(&meter);
@@ -123,9 +123,14 @@ fn after_a_stop_within_a_pass_the_prompt_is_not_read_again() {
     meter.positions.store(0, SeqCst);
     let request = TurnRequest { generated: cut.outcome.ids, ..driver.request(&FIRST, 20) };
     let gone_on = driver.run(request);
-    assert_eq!(gone_on.reused, FIRST.len());
-    let read = gone_on.outcome.ids.len() - 1;
-    assert_eq!(meter.positions.load(SeqCst), read, "all tokens but the last, and nothing of the prompt");
+    // Of the three tokens that were drawn, the last was being read when the stop came.
+    assert_eq!(gone_on.reused, FIRST.len() + 2);
+    let read = gone_on.outcome.ids.len() - 1 - 2;
+    assert_eq!(
+        meter.positions.load(SeqCst),
+        read,
+        "all tokens but the last, and nothing from before the stop"
+    );
     let mut fresh = Driver::ready();
     assert_eq!(gone_on.outcome.ids, fresh.greedy(&FIRST, 20).outcome.ids);
 }

@@ -153,7 +153,7 @@ fn mla_attention(fixture: &Fixture, kernels: &'static Kernels) -> Outputs {
     let (tokens, query_width) = (rows.len() / dims.latent_width(), dims.nope + dims.rope);
     let mut out = vec![0.0; dims.heads * tokens * dims.value];
     let queries = turned(&q, dims.heads, query_width);
-    mla::attend(kernels, &dims, &kv_b, &queries, &rows, tokens, &mut out);
+    mla::attend(kernels, &dims, &kv_b, &queries, &[&rows], tokens, &mut out);
     Outputs::from([("y", turned(&out, tokens, dims.value))])
 }
 

@@ -16,7 +16,7 @@ use crate::cli::{Done, no_resource, output, plan};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Outcome, Prompt, Sampling,
-    TokenCost, TurnId, TurnRequest, UserError,
+    Settings, TokenCost, TurnId, TurnRequest, UserError,
 };
 use crate::setup::disk::Sweep;
 use crate::sys::memory;
@@ -73,7 +73,8 @@ struct Bench {
 impl Bench {
     /// Nothing where the user stopped it.
     fn run(&mut self, resolved: &Resolved, args: &BenchDecode) -> Result<Option<Measured>, UserError> {
-        let settings = resolved.settings()?;
+        // A token that was computed before would not be measured.
+        let settings = Settings { states: None, ..resolved.settings()? };
         let model = settings.model.clone();
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
         send(&link, Command::Load(settings))?;

@@ -210,7 +210,7 @@ impl Bench {
             cache.par_chunks(range * CACHED).for_each(|cache| {
                 let weights = [&weights[..cache.len() / CACHED]; GROUPED];
                 let mut out = vec![0.0; GROUPED * LATENT];
-                self.kernels.weighted_rows(&weights, cache, CACHED, &mut out);
+                self.kernels.add_weighted_rows(&weights, cache, CACHED, &mut out);
                 black_box(out);
             });
         });

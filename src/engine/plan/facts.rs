@@ -3,7 +3,7 @@
 use super::{Error, Estimate, Plan, Rates, Wish};
 use crate::checkpoint::Checkpoint;
 use crate::engine::load::threads;
-use crate::protocol::{KnownRates, Measured, PlanFacts, Settings, UsedRate, UserError};
+use crate::protocol::{Measured, PlanFacts, Settings, UsedRate, UserError};
 use crate::sys::memory::{self, Machine};
 use crate::units::{Bytes, Rate};
 
@@ -22,12 +22,13 @@ pub fn before_loading(settings: &Settings) -> Result<PlanFacts, Error> {
     let any = Machine { total: 0, ..machine.clone() };
     let plan =
         Plan::new(&checkpoint, if settings.memory.is_some() { &any } else { &machine }, Wish::of(settings))?;
-    Ok(plan.facts(&machine, settings.rates, threads(settings)))
+    Ok(plan.facts(&machine, settings, threads(settings)))
 }
 
 impl Plan {
-    /// This plan for those who show it, on a machine of which so much is known.
-    pub fn facts(&self, machine: &Machine, known: KnownRates, threads: usize) -> PlanFacts {
+    /// This plan for those who show it, on this machine and with these settings.
+    pub fn facts(&self, machine: &Machine, settings: &Settings, threads: usize) -> PlanFacts {
+        let known = settings.rates;
         let disk = used(known.disk, ASSUMED_DISK);
         let compute = used(known.compute, Rate((threads as f64 * ASSUMED_THREAD).min(ASSUMED_MEMORY)));
         let Estimate { trunk, experts, touched, seconds, bound } =
@@ -42,7 +43,9 @@ impl Plan {
             state: self.state,
             context: self.context,
             positions: self.positions,
+            held: self.held,
             copies: self.copies,
+            state_disk: settings.states.as_ref().map(|states| states.most).unwrap_or_default(),
             activations: self.activations,
             chunk: self.chunk,
             vectors: self.store.vectors,

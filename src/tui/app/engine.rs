@@ -33,6 +33,7 @@ impl App {
                 self.engine = Engine::Failed(error);
                 return effects;
             }
+            Event::Note(text) => self.notify(text),
             Event::Stopped => return self.engine_gone(),
             // The numbers say it already; nobody here asked for logits.
             Event::Loading { .. } | Event::Logits { .. } => {}
