@@ -7,6 +7,8 @@
 mod lifecycle;
 #[path = "pty/program.rs"]
 mod program;
+#[path = "pty/reading.rs"]
+mod reading;
 #[path = "pty/scripted.rs"]
 mod scripted;
 #[path = "pty/terminal.rs"]
@@ -14,14 +16,19 @@ mod terminal;
 #[path = "pty/turns.rs"]
 mod turns;
 
-use dormouse::tui::{Exit, Options, run};
+use dormouse::tui::{Exit, Files, Options, run};
 
 /// Not a test: the process that the tests with a scripted engine put into their terminal.
 #[test]
 #[ignore = "the program under test of the others"]
 fn scripted_child() {
     let Ok(scene) = std::env::var("DORMOUSE_SCENE") else { return };
+    let files = std::env::var_os("DORMOUSE_FILES").map(|folder| {
+        let file = |name| std::path::Path::new(&folder).join(name);
+        Files { history: file("history.jsonl"), copied: file("copied.txt"), draft: file("draft.md") }
+    });
     let options = Options {
+        files,
         model_label: "nano".to_owned(),
         demo: true,
         suggestions: vec!["What is a dormouse?".to_owned()],

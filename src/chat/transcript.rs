@@ -49,6 +49,12 @@ impl Turn {
         let cut = self.outcome.as_ref().is_some_and(|outcome| outcome.finish != Finish::Stop);
         cut && !self.thinking.is_empty() && self.answer.is_empty() && self.tool_calls.is_empty()
     }
+
+    /// Whether its thinking is what there is to read: nothing has followed it.
+    pub fn shows_thinking(&self) -> bool {
+        let answered = !self.answer.is_empty() || !self.tool_calls.is_empty();
+        self.is_thinking_unfinished() || (self.is_running() && !answered)
+    }
 }
 
 impl Transcript {

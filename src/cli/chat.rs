@@ -11,7 +11,7 @@ use super::{Done, error, kept, no_resource, settings};
 use crate::engine::sampler;
 use crate::protocol::{Event, ExitCode, UserError};
 use crate::session::{Folder, Opened};
-use crate::tui::{self, Exit, Keeper, Options};
+use crate::tui::{self, Exit, Files, Keeper, Options};
 use crate::{engine, setup};
 
 /// Messages that a newcomer could begin with, of what the small model can talk about.
@@ -54,6 +54,11 @@ pub(super) fn chat(common: &Common, which: Which<'_>) -> Result<Done, UserError>
         max_tokens: None,
         suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
         first_seed: sampler::random_seed(),
+        files: Some(Files {
+            history: resolved.paths.history(),
+            copied: resolved.paths.copied(),
+            draft: resolved.paths.draft(),
+        }),
         settings,
         ..Options::default()
     };

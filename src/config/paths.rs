@@ -50,6 +50,21 @@ impl Paths {
         self.state.join("setup.json")
     }
 
+    /// Messages that were sent in the chat.
+    pub fn history(&self) -> PathBuf {
+        self.state.join("history.jsonl")
+    }
+
+    /// What was copied in the chat and did not fit the terminal's clipboard.
+    pub fn copied(&self) -> PathBuf {
+        self.data.join("copied.txt")
+    }
+
+    /// A message while it is written in the user's editor, by this process alone.
+    pub fn draft(&self) -> PathBuf {
+        self.state.join(format!("draft-{}.md", std::process::id()))
+    }
+
     /// What the disks were measured at.
     pub fn disk_rates(&self) -> PathBuf {
         self.state.join("disks.json")

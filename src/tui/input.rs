@@ -1,9 +1,11 @@
 //! The thread that reads keys.
 //!
-//! It waits for the terminal and cannot be woken, so it is left behind when the screen is left; the end of the
-//! program ends it.
+//! It is left behind when the screen is left; the end of the program ends it. While another program has the terminal
+//! it reads nothing, so that it takes no key from it.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,8 @@ use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifier
 use super::Error;
 
 const NAME: &str = "input";
+/// How often it looks whether it is to pause.
+const LOOK: Duration = Duration::from_millis(100);
 /// Keys that come faster than this were not typed one by one.
 const BURST: Duration = Duration::from_millis(8);
 
@@ -33,14 +37,63 @@ pub(super) enum Input {
     Died(String),
 }
 
+/// Stops the reading of keys, and lets it go on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pause(Arc<AtomicU8>);
+
+const READS: u8 = 0;
+const SHALL_PAUSE: u8 = 1;
+const PAUSES: u8 = 2;
+
+impl Pause {
+    /// Returns when no key is read any more; false where the thread does not answer, which it does when it is told to
+    /// go on.
+    pub(super) fn begin(&self) -> bool {
+        self.0.store(SHALL_PAUSE, Ordering::SeqCst);
+        for _ in 0..100 {
+            if self.0.load(Ordering::SeqCst) == PAUSES {
+                return true;
+            }
+            thread::sleep(LOOK / 10);
+        }
+        self.end();
+        false
+    }
+
+    /// Keys are read again.
+    pub(super) fn end(&self) {
+        self.0.store(READS, Ordering::SeqCst);
+    }
+
+    /// Returns when keys may be read and one can be.
+    fn wait(&self, source: &mut impl Source) -> io::Result<()> {
+        loop {
+            if self.0.load(Ordering::SeqCst) == READS {
+                if source.poll(LOOK)? {
+                    return Ok(());
+                }
+            } else {
+                let _ = self.0.compare_exchange(SHALL_PAUSE, PAUSES, Ordering::SeqCst, Ordering::SeqCst);
+                thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
 /// Starts the thread.
-pub(super) fn listen() -> Result<Receiver<Input>, Error> {
+pub(super) fn listen() -> Result<(Receiver<Input>, Pause), Error> {
     let (send, arrived) = bounded(1024);
+    let pause = Pause::default();
+    let paused = pause.clone();
     thread::Builder::new()
         .name(NAME.to_owned())
         .spawn(move || {
             let mut reader = Reader::new(Tty);
             loop {
+                if let Err(error) = paused.wait(&mut reader.source) {
+                    let _ = send.send(Input::Died(error.to_string()));
+                    return;
+                }
                 let input = reader.next();
                 let died = matches!(input, Input::Died(_));
                 if send.send(input).is_err() || died {
@@ -49,7 +102,7 @@ pub(super) fn listen() -> Result<Receiver<Input>, Error> {
             }
         })
         .map_err(|source| Error::Thread { name: NAME, source })?;
-    Ok(arrived)
+    Ok((arrived, pause))
 }
 
 /// Where events come from.

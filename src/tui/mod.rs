@@ -14,7 +14,9 @@
 //! | `backend.rs` | how cells reach the terminal |
 //! | `input.rs`, `signals.rs` | the two threads that only listen |
 //! | `keeper.rs` | writes the conversation down |
-//! | `composer.rs` | the editor |
+//! | `clerk.rs`, `past.rs` | files beside it: what was sent before, what was copied, what is put into a message |
+//! | `clipboard.rs`, `editor.rs` | the terminal's clipboard, the user's editor |
+//! | `composer.rs`, `draft.rs` | the editor, and what is written in it: text and chips |
 //! | `commands/`, `keymap/` | the tables of commands and of keys |
 //! | `written.rs` | the user's own files of keys and themes, with their lines |
 //! | `theme.rs`, `width.rs`, `numbers.rs` | styles by meaning, what text may show and how wide it is, numbers |
@@ -27,13 +29,18 @@
 
 mod app;
 mod backend;
+mod clerk;
+mod clipboard;
 mod commands;
 mod composer;
+mod draft;
+mod editor;
 mod error;
 mod input;
 mod keeper;
 mod keymap;
 mod numbers;
+mod past;
 mod run;
 mod signals;
 mod terminal;
@@ -45,6 +52,7 @@ mod view;
 mod width;
 mod written;
 
+pub use clerk::Files;
 pub use error::Error;
 pub use keeper::Keeper;
 pub use keymap::Keymap;
@@ -75,6 +83,10 @@ pub struct Options {
     pub suggestions: Vec<String>,
     /// The conversation so far. All its turns are over.
     pub transcript: Transcript,
+    /// What was sent before, oldest first; those of [`Options::files`] are read where there are none.
+    pub earlier: Vec<String>,
+    /// Where the screen keeps files of its own; without them nothing outlives it.
+    pub files: Option<Files>,
     /// The session that it is of, if it was opened again.
     pub session: Option<String>,
     /// What the user is told first, if anything.

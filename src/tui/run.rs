@@ -3,13 +3,17 @@
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, TrySendError, after, never, select};
+use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use super::app::{App, Effect, Msg};
-use super::input::{self, Input};
+use super::clerk::{Clerk, Job};
+use super::clipboard::{self, Way};
+use super::editor::Editing;
+use super::input::{self, Input, Pause};
 use super::signals::{self, Signal};
 use super::terminal::{self, Screen};
 use super::theme::Theme;
-use super::{Error, Exit, Keeper, Options};
+use super::{Error, Exit, Keeper, Options, numbers, past};
 use crate::protocol::{EVENTS, EngineLink, Event};
 
 /// The least time between two frames.
@@ -17,17 +21,26 @@ const FRAME: Duration = Duration::from_millis(33);
 /// The time between two frames while only the clock moves something.
 const TICK: Duration = Duration::from_millis(150);
 
+/// How often it is looked whether the user's editor was left.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Shows the chat until the user leaves. Sends [`Command::Load`](crate::protocol::Command::Load) itself, so that the
 /// screen is there before the model is; sends [`Command::Shutdown`](crate::protocol::Command::Shutdown) at the end.
 /// The terminal is restored however this returns. What is said is written down by `keeper`, if there is one.
-pub fn run(options: Options, link: EngineLink, keeper: Option<Keeper>) -> Result<Exit, Error> {
+pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Result<Exit, Error> {
     terminal::check()?;
     let signals = signals::listen()?;
     let screen = Screen::enter()?;
-    let keys = input::listen()?;
-    let app = App::new(options, Theme::from_env());
+    let (keys, pause) = input::listen()?;
+    if let Some(files) = options.files.as_ref().filter(|_| options.earlier.is_empty()) {
+        options.earlier = past::read(&files.history);
+    }
+    let clerk = Clerk::start(options.files.clone())?;
+    let app = App::new(options, &Theme::from_env());
     let events = link.events.clone();
-    let mut chat = Chat { app, screen, link, events, keeper, left: None, stopped: false };
+    let editing = None;
+    let mut chat =
+        Chat { app, screen, link, events, keeper, clerk, pause, editing, left: None, stopped: false };
     let exit = chat.run(&keys, &signals.arrived);
     for effect in chat.app.farewell() {
         // The engine may be gone or busy: leaving does not wait for it.
@@ -43,6 +56,10 @@ struct Chat {
     /// The engine's events; never ready once its end is closed.
     events: Receiver<Event>,
     keeper: Option<Keeper>,
+    clerk: Clerk,
+    pause: Pause,
+    /// The user's editor, which has the terminal while it runs.
+    editing: Option<Editing>,
     left: Option<Exit>,
     /// Whether a continue signal is due that was already acted upon.
     stopped: bool,
@@ -61,13 +78,21 @@ impl Chat {
                 return Ok(exit);
             }
             let since = drawn.map_or(FRAME, |at| at.elapsed());
-            if dirty && since >= FRAME {
+            if let Some(written) = self.editing.as_mut().and_then(Editing::done) {
+                self.editing = None;
+                self.pause.end();
+                self.screen.resume()?;
+                self.update(Msg::Edited(written))?;
+            }
+            if dirty && since >= FRAME && self.editing.is_none() {
                 self.screen.draw(&mut self.app)?;
                 drawn = Some(Instant::now());
                 dirty = false;
             }
             let since = drawn.map_or(FRAME, |at| at.elapsed());
-            let next = if dirty {
+            let next = if self.editing.is_some() {
+                after(LOOK)
+            } else if dirty {
                 after(FRAME.saturating_sub(since))
             } else if self.app.moves() {
                 after(TICK.saturating_sub(since))
@@ -75,6 +100,7 @@ impl Chat {
                 never()
             };
             let events = self.events.clone();
+            let answers = self.clerk.answers.clone();
             select! {
                 recv(keys) -> input => {
                     self.tick()?;
@@ -83,6 +109,12 @@ impl Chat {
                 recv(events) -> event => {
                     self.tick()?;
                     self.event(event.ok())?;
+                }
+                recv(answers) -> answer => {
+                    self.tick()?;
+                    if let Ok(answer) = answer {
+                        self.update(answer)?;
+                    }
                 }
                 recv(signals) -> signal => {
                     if let Ok(signal) = signal {
@@ -135,6 +167,9 @@ impl Chat {
 
     fn signal(&mut self, signal: Signal) -> Result<(), Error> {
         match signal {
+            // The keys of the terminal are the editor's while it runs.
+            Signal::Leave(SIGINT | SIGQUIT) | Signal::Continue if self.editing.is_some() => {}
+            Signal::Stop if self.editing.is_some() => signals::stop_here(),
             Signal::Leave(number) => self.left = Some(Exit::Signal(number)),
             Signal::Stop => {
                 self.stopped = true;
@@ -178,6 +213,19 @@ impl Chat {
                     keeper.close();
                 }
             }
+            Effect::Remember(text) => {
+                self.clerk.give(Job::Remember(text));
+            }
+            Effect::Copy(text) => self.copy(text)?,
+            Effect::List(word) => {
+                self.clerk.give(Job::List(word));
+            }
+            Effect::Attach(word) => {
+                if !self.clerk.give(Job::Attach(word)) {
+                    self.app.notify("The disk does not answer: the file was not read.");
+                }
+            }
+            Effect::Edit(draft) => self.edit(&draft)?,
             Effect::Mouse(on) => self.screen.set_mouse(on)?,
             Effect::Suspend => {
                 if !signals::stop_job() {
@@ -186,6 +234,42 @@ impl Chat {
             }
             Effect::Repaint => self.screen.repaint()?,
             Effect::Leave => self.left = Some(Exit::Quit),
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, text: String) -> Result<(), Error> {
+        let way = clipboard::way(text.len(), |name| std::env::var(name).ok());
+        let count = numbers::counted(text.chars().count() as u64, "character");
+        if way != Way::File {
+            Screen::copy(&text)?;
+        }
+        let told = match way {
+            Way::Terminal => return self.update(Msg::Told(format!("Copied {count}."))),
+            Way::Both => format!("Copied {count}, if tmux or screen passes it on; also to"),
+            Way::File => format!("Copied {count} to"),
+        };
+        if !self.clerk.give(Job::Keep { text, told }) {
+            self.app.notify("The disk does not answer: nothing was copied.");
+        }
+        Ok(())
+    }
+
+    fn edit(&mut self, draft: &str) -> Result<(), Error> {
+        let Some(file) = self.app.options.files.as_ref().map(|files| files.draft.clone()) else {
+            return self.update(Msg::Edited(Err("There is no folder for the draft.".to_owned())));
+        };
+        if !self.pause.begin() {
+            return self.update(Msg::Edited(Err("The keyboard is busy.".to_owned())));
+        }
+        Screen::leave()?;
+        match Editing::start(file, draft) {
+            Ok(editing) => self.editing = Some(editing),
+            Err(reason) => {
+                self.pause.end();
+                self.screen.resume()?;
+                self.update(Msg::Edited(Err(reason)))?;
+            }
         }
         Ok(())
     }

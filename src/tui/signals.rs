@@ -57,6 +57,12 @@ impl Drop for Listener {
     }
 }
 
+/// Stops this process as its job was stopped, while another program has the terminal.
+pub(super) fn stop_here() {
+    // It goes on with the job; where it cannot be stopped it just goes on.
+    let _ = signal_hook::low_level::raise(signal_hook::consts::SIGSTOP);
+}
+
 /// Stops the whole job, as the terminal does for Ctrl-Z outside raw mode, so that the shell takes over. False where
 /// there is no shell to go back to: nobody would ever continue the process.
 pub(super) fn stop_job() -> bool {

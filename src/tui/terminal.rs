@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 
 use super::app::App;
 use super::backend::Placed;
-use super::{Error, view};
+use super::{Error, clipboard, view};
 
 /// The alternate screen, bracketed paste, and a keyboard that tells Shift-Enter from Enter. The last is asked for
 /// without asking whether it is there: terminals that do not know it ignore it, and nobody waits for an answer. It
@@ -111,6 +111,16 @@ impl Screen {
         unset().map_err(failed("restoring its modes"))?;
         signal_hook::low_level::raise(signal_hook::consts::SIGSTOP).map_err(failed("stopping"))?;
         self.resume()
+    }
+
+    /// Asks the terminal to put a text into its clipboard.
+    pub(super) fn copy(text: &str) -> Result<(), Error> {
+        say(&clipboard::sequence(text)).map_err(failed("copying"))
+    }
+
+    /// Gives the terminal to another program, until [`Screen::resume`].
+    pub(super) fn leave() -> Result<(), Error> {
+        unset().map_err(failed("restoring its modes"))
     }
 
     /// Sets all modes anew, after a stop that may have changed any of them.

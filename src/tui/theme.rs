@@ -21,8 +21,16 @@ pub(crate) struct Theme {
     pub(crate) struck: Style,
     /// Titles within an answer.
     pub(crate) heading: Style,
-    /// Code, inline and in blocks.
+    /// Code within text, and blocks of a language that is not known.
     pub(crate) code: Style,
+    /// What a program does not read of its code.
+    pub(crate) comment: Style,
+    /// Text within code.
+    pub(crate) string: Style,
+    /// Numbers within code.
+    pub(crate) number: Style,
+    /// The words of a programming language.
+    pub(crate) keyword: Style,
     /// Addresses.
     pub(crate) link: Style,
     /// The user's own mark, the program's name, what moves.
@@ -33,6 +41,8 @@ pub(crate) struct Theme {
     pub(crate) warn: Style,
     /// It failed.
     pub(crate) error: Style,
+    /// What was looked for.
+    pub(crate) found: Style,
     /// The row that is chosen.
     pub(crate) chosen: Style,
 }
@@ -55,11 +65,16 @@ impl Theme {
             struck: text.add_modifier(Modifier::CROSSED_OUT),
             heading: bold.add_modifier(Modifier::UNDERLINED),
             code: coloured(text, Color::Magenta, colours),
+            comment: dim,
+            string: coloured(text, Color::Green, colours),
+            number: coloured(text, Color::Cyan, colours),
+            keyword: if colours { text.fg(Color::Magenta) } else { bold },
             link: coloured(text.add_modifier(Modifier::UNDERLINED), Color::Cyan, colours),
             accent: coloured(bold, Color::Cyan, colours),
             good: coloured(text, Color::Green, colours),
             warn: coloured(text, Color::Yellow, colours),
             error: coloured(bold, Color::Red, colours),
+            found: coloured(bold.add_modifier(Modifier::UNDERLINED), Color::Yellow, colours),
             chosen: bold.add_modifier(Modifier::REVERSED),
         }
     }

@@ -106,6 +106,7 @@ pub(crate) fn draw(buffer: &mut Buffer, x: u16, y: u16, columns: u16, line: &Lin
 pub(crate) struct Cleaner {
     state: State,
     column: usize,
+    keeps_tabs: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,6 +160,7 @@ impl Cleaner {
 
     fn show(&mut self, c: char, out: &mut String) {
         match c {
+            '\t' if self.keeps_tabs => out.push('\t'),
             '\t' => {
                 let spaces = TAB - self.column % TAB;
                 out.extend(std::iter::repeat_n(' ', spaces));
@@ -188,7 +190,14 @@ pub(crate) fn clean(raw: &str) -> String {
     out
 }
 
-/// The same on a single line: line breaks become spaces. For names, titles and the like.
+/// The same, but tabs stay, for what leaves the program again.
+pub(crate) fn safe(raw: &str) -> String {
+    let mut out = String::new();
+    Cleaner { keeps_tabs: true, ..Cleaner::default() }.push(raw, &mut out);
+    out
+}
+
+/// What may be shown of `raw` on a single line: line breaks become spaces. For names, titles and the like.
 pub(crate) fn clean_line(raw: &str) -> String {
     clean(raw).replace('\n', " ")
 }
@@ -218,6 +227,11 @@ mod tests {
         ] {
             assert_eq!(clean(raw), shown, "{raw:?}");
         }
+    }
+
+    #[test]
+    fn what_is_copied_keeps_its_tabs() {
+        assert_eq!(safe("x:\n\ty\u{1b}]0;t\u{7}\r\n\u{202e}z\t"), "x:\n\ty\nz\t");
     }
 
     #[test]
@@ -257,8 +271,9 @@ mod tests {
     }
 
     proptest! {
+        /// T13.
         #[test]
-        fn drawing_takes_the_measured_columns(text in "(\\PC|漢|👩‍👩‍👧|e\u{301}|\u{1b}){0,12}", room in 0u16..30) {
+        fn t13_drawing_takes_the_measured_columns(text in "(\\PC|漢|👩‍👩‍👧|e\u{301}|\u{1b}){0,12}", room in 0u16..30) {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 1));
             let shown = clean(&text);
             draw(&mut buffer, 0, 0, room, &Line::from(shown.clone()));

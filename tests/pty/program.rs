@@ -42,12 +42,13 @@ fn a_newcomer_chats() {
     chat.assert_restored();
 }
 
+/// T04, T06.
 #[test]
-fn a_paste_is_not_sent_and_a_turn_is_stopped() {
+fn t04_a_paste_is_not_sent_and_a_turn_is_stopped() {
     let (mut chat, _home) = start(80, 24);
     let lines: Vec<String> = (0..120).map(|number| format!("Remember the number {number}.")).collect();
     chat.keys(&format!("\x1b[200~{}\r\x1b[201~", lines.join("\r")));
-    chat.wait_for("Remember the number 119.");
+    chat.wait_for("❯ [pasted 120 lines, ");
     chat.settle(Duration::from_millis(200));
     assert!(chat.text().contains("● ready"), "{}", chat.text());
     chat.keys("\r");

@@ -211,9 +211,12 @@ impl Drop for Terminal {
 /// The program itself, with folders of its own.
 pub(crate) fn dormouse(home: &Path) -> CommandBuilder {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dormouse"));
-    for (name, folder) in
-        [("XDG_DATA_HOME", "data"), ("XDG_CONFIG_HOME", "config"), ("XDG_CACHE_HOME", "cache")]
-    {
+    for (name, folder) in [
+        ("XDG_DATA_HOME", "data"),
+        ("XDG_CONFIG_HOME", "config"),
+        ("XDG_CACHE_HOME", "cache"),
+        ("XDG_STATE_HOME", "state"),
+    ] {
         command.env(name, home.join(folder));
     }
     command.env("HOME", home);

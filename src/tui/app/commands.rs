@@ -1,13 +1,17 @@
 //! What commands do.
 
-use super::{App, Effect, Engine};
+use super::{App, Effect, Engine, Mode};
 use crate::protocol::{Command, Thinking};
 use crate::tui::commands::{self, Answer, Completion};
 
 impl App {
-    /// What the draft may become, where it is a command.
+    /// What the draft may become, where it is a command, or its last word, where that names a file.
     pub(crate) fn completions(&self) -> Vec<Completion> {
-        commands::completions(self, self.composer.text())
+        if !matches!(self.mode, Mode::Write) {
+            return Vec::new();
+        }
+        let commands = commands::completions(self, self.composer.text());
+        if commands.is_empty() { self.fitting_files() } else { commands }
     }
 
     /// Carries the command out that is written. One that cannot be carried out stays to be tried again.
@@ -48,6 +52,7 @@ impl App {
         if self.running.is_some() {
             return Err("A turn is running; Esc stops it first.".to_owned());
         }
+        self.clear_queue();
         self.transcript = crate::chat::Transcript::default();
         self.facts.clear();
         self.scrollback.clear();

@@ -69,7 +69,6 @@ impl App {
     pub(super) fn begin(&mut self, text: String) -> Vec<Effect> {
         let turn = TurnId(self.next_turn);
         self.next_turn += 1;
-        self.history.keep(&text);
         self.transcript.begin(turn, text.clone());
         let (sampling, start) = self.draws(turn, text);
         self.facts.push(Facts { max_tokens: self.options.max_tokens, ..Facts::default() });
@@ -161,7 +160,10 @@ impl App {
         if self.transcript.turns().last().is_some_and(Turn::is_lost) {
             self.notify("The message is not part of the conversation; Up brings it back.");
         }
-        vec![Effect::Record(Record::End(end))]
+        let finish = end.finish;
+        let mut effects = vec![Effect::Record(Record::End(end))];
+        effects.extend(self.after_turn(finish));
+        effects
     }
 
     /// Ends the running turn, of which nothing more will come.

@@ -2,9 +2,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{App, Effect, Engine};
+use super::{App, Effect, Engine, Mode};
 use crate::protocol::Command;
-use crate::tui::commands;
+use crate::tui::commands::{self, Completion};
 use crate::tui::composer::Composer;
 use crate::tui::keymap::{self, Context, Found, Press};
 
@@ -17,9 +17,21 @@ impl App {
         if self.help.is_some() {
             return vec![Context::Help, Context::Anywhere];
         }
-        let mut contexts = Vec::with_capacity(5);
+        if let Some(context) = self.mode.context() {
+            return vec![context, Context::Chat, Context::Anywhere];
+        }
+        let mut contexts = Vec::with_capacity(8);
         if !self.completions().is_empty() {
+            if self.composer.word_before().starts_with('@') {
+                contexts.push(Context::Files);
+            }
             contexts.push(Context::Command);
+        }
+        if self.composer.text().is_empty() {
+            contexts.push(Context::Empty);
+        }
+        if !self.queue.waiting.is_empty() {
+            contexts.push(Context::Queued);
         }
         if matches!(self.engine, Engine::Failed(_)) {
             contexts.push(Context::Failed);
@@ -65,17 +77,21 @@ impl App {
         if commands::is_command(self.composer.text()) {
             return self.send_command();
         }
+        if let Some(file) = self.chosen_completion() {
+            return self.take_file(&file.text);
+        }
         if self.composer.is_blank() {
-            return Vec::new();
+            return self.send_queued();
         }
         if self.running.is_some() {
-            self.notify("A turn is running; Esc stops it. Your draft stays here.");
-            return Vec::new();
+            return self.enqueue();
         }
         match self.engine {
             Engine::Ready(_) => {
-                let text = self.composer.take();
-                self.begin(text.trim().to_owned())
+                let draft = self.composer.take();
+                let mut effects = self.remember(&draft);
+                effects.extend(self.begin(draft.expanded().trim().to_owned()));
+                effects
             }
             Engine::Loading => {
                 self.notify("The model is still loading. Your draft stays here.");
@@ -109,19 +125,21 @@ impl App {
         if self.help.take().is_some() {
             return Vec::new();
         }
+        if !matches!(self.mode, Mode::Write) {
+            return self.back();
+        }
         if self.composer.text().is_empty() {
             return vec![Effect::Leave];
         }
         self.edit(|_| {});
         let draft = self.composer.take();
-        self.history.keep(&draft);
         self.notify("The draft was put aside; Up brings it back.");
-        Vec::new()
+        self.remember(&draft)
     }
 
     /// Deletes after the caret, or leaves where nothing is written.
     pub(crate) fn end_of_input(&mut self) -> Vec<Effect> {
-        if !self.composer.text().is_empty() {
+        if !self.composer.text().is_empty() || !matches!(self.mode, Mode::Write) {
             self.edit(Composer::delete_next);
         } else if self.running.is_none() {
             return vec![Effect::Leave];
@@ -158,17 +176,11 @@ impl App {
         Vec::new()
     }
 
-    /// Shows all thinking, or hides all: whichever changes what the newest turn shows.
-    pub(crate) fn fold_thinking(&mut self) -> Vec<Effect> {
-        let shown = self.show_thinking.unwrap_or_else(|| {
-            let newest = self.transcript.turns().last();
-            newest.is_some_and(|turn| {
-                turn.is_thinking_unfinished()
-                    || (turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty())
-            })
-        });
-        self.show_thinking = Some(!shown);
-        Vec::new()
+    /// What is chosen of that which the draft may become.
+    fn chosen_completion(&self) -> Option<Completion> {
+        let mut completions = self.completions();
+        let last = completions.len().checked_sub(1)?;
+        Some(completions.swap_remove(self.choice.min(last)))
     }
 
     /// Takes the chosen completion into the draft; the next one where the chosen one stands there already.
@@ -183,6 +195,10 @@ impl App {
             other => other,
         };
         if let Some(completion) = completion {
+            if completion.text.starts_with('@') {
+                let file = completion.text.clone();
+                return self.take_file(&file);
+            }
             let text =
                 if completion.open { format!("{} ", completion.text) } else { completion.text.clone() };
             self.edit(|composer| composer.set(text));
@@ -215,9 +231,9 @@ impl App {
         if self.completions().len() > 1 {
             self.choice = self.choice.saturating_sub(1);
         } else if !self.composer.up()
-            && let Some(text) = self.history.earlier(self.composer.text())
+            && let Some(draft) = self.history.earlier(self.composer.draft())
         {
-            self.composer.set(text);
+            self.composer.set(draft.clone());
         }
         Vec::new()
     }
@@ -228,9 +244,9 @@ impl App {
         if completions > 1 {
             self.choice = (self.choice + 1).min(completions - 1);
         } else if !self.composer.down()
-            && let Some(text) = self.history.later()
+            && let Some(draft) = self.history.later()
         {
-            self.composer.set(text);
+            self.composer.set(draft);
         }
         Vec::new()
     }

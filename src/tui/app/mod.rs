@@ -3,17 +3,25 @@
 
 mod commands;
 mod engine;
+mod files;
 mod history;
 mod keys;
+mod mode;
 mod pulse;
+mod queue;
+mod recall;
 
 use crossterm::event::KeyEvent;
 
+use self::files::Files;
 use self::history::History;
 pub(crate) use self::keys::STATS_FROM;
+pub(crate) use self::mode::Mode;
 pub(crate) use self::pulse::Pulse;
+pub(crate) use self::queue::Queue;
 use super::Options;
 use super::composer::Composer;
+use super::draft::{Chip, Draft};
 use super::keymap::Press;
 use super::theme::Theme;
 use super::transcript::{Facts, Scrollback};
@@ -40,6 +48,23 @@ pub(crate) enum Msg {
     Wheel(isize),
     /// A button of the mouse was pressed.
     Click,
+    /// Files that a word may become.
+    Listed {
+        /// The word, with its `@`.
+        word: String,
+        /// What it may become, folders with a slash at their end.
+        files: Vec<String>,
+    },
+    /// A file was read, or the reason why not.
+    Attached {
+        /// The word that names it, with its `@`.
+        word: String,
+        file: Result<Chip, String>,
+    },
+    /// The editor was left: the new draft, or what went wrong.
+    Edited(Result<String, String>),
+    /// Something that was asked for was done, or not.
+    Told(String),
     /// The engine has something to say.
     Engine(Event),
     /// The engine's end of the channels is closed.
@@ -59,6 +84,16 @@ pub(crate) enum Effect {
     Record(Record),
     /// What comes next is another conversation.
     CloseSession,
+    /// Remember this message for the next start.
+    Remember(String),
+    /// Put this into the clipboard.
+    Copy(String),
+    /// Say which files this word may become.
+    List(String),
+    /// Read the file that this word names.
+    Attach(String),
+    /// Let the user write this in his editor.
+    Edit(String),
     /// Take the mouse, or give it back to the terminal.
     Mouse(bool),
     /// Go back to the shell until it lets us continue.
@@ -115,9 +150,17 @@ pub(crate) struct App {
     /// Whether all thinking is shown or hidden; `None` shows it until the answer begins.
     pub(crate) show_thinking: Option<bool>,
     pub(crate) composer: Composer,
+    /// What has the keys.
+    pub(crate) mode: Mode,
+    /// How many things were looked for.
+    needles: u64,
     history: History,
     /// Keys that begin a sequence, of which more must come.
     pressed: Vec<Press>,
+    /// The messages that wait for the running turn.
+    pub(crate) queue: Queue,
+    /// The files that the word at the caret may become.
+    files: Files,
     /// Which of the completions is chosen.
     pub(crate) choice: usize,
     /// Whether the panel of numbers is wanted.
@@ -140,11 +183,14 @@ pub(crate) struct App {
 
 impl App {
     /// A screen whose engine is being loaded.
-    pub(crate) fn new(mut options: Options, theme: Theme) -> Self {
+    pub(crate) fn new(mut options: Options, theme: &Theme) -> Self {
         let transcript = std::mem::take(&mut options.transcript);
         let mut history = History::default();
+        for text in std::mem::take(&mut options.earlier) {
+            history.keep(&Draft::from(text));
+        }
         for turn in transcript.turns() {
-            history.keep(&turn.user);
+            history.keep(&Draft::from(turn.user.as_str()));
         }
         let notice = options.notice.take().map(|text| Notice { text, until: FIRST_NOTICE_S });
         Self {
@@ -153,15 +199,19 @@ impl App {
             next_turn: transcript.turns().len() as u64 + 1,
             facts: vec![Facts::default(); transcript.turns().len()],
             options,
-            theme,
+            theme: *theme,
             engine: Engine::Loading,
             running: None,
             transcript,
             scrollback: Scrollback::default(),
             show_thinking: None,
             composer: Composer::default(),
+            mode: Mode::default(),
+            needles: 0,
             history,
             pressed: Vec::new(),
+            queue: Queue::default(),
+            files: Files::default(),
             choice: 0,
             stats: true,
             help: None,
@@ -195,11 +245,28 @@ impl App {
                 }
                 Vec::new()
             }
-            Msg::Key(key) => self.key(key),
+            Msg::Key(key) => {
+                let mut effects = self.key(key);
+                effects.extend(self.ask_for_files());
+                effects
+            }
             Msg::Paste(text) => {
                 if self.help.is_none() {
-                    self.edit(|composer| composer.insert(&text));
+                    match self.mode {
+                        Mode::Write | Mode::Browse(_) => {
+                            self.mode = Mode::Write;
+                            self.edit(|composer| composer.paste(&text));
+                        }
+                        Mode::Find(_) | Mode::Recall(_) => self.edit(|line| line.insert(&text)),
+                    }
                 }
+                self.ask_for_files()
+            }
+            Msg::Listed { word, files } => self.listed(word, files),
+            Msg::Attached { word, file } => self.attached(&word, file),
+            Msg::Edited(draft) => self.edited(draft),
+            Msg::Told(text) => {
+                self.notify(text);
                 Vec::new()
             }
             Msg::Wheel(notches) => {
@@ -246,10 +313,27 @@ impl App {
         }
     }
 
-    /// Changes the draft.
-    pub(crate) fn edit(&mut self, change: impl FnOnce(&mut Composer)) {
-        change(&mut self.composer);
-        self.choice = 0;
-        self.history.leave();
+    /// Keeps a message for Up, here and after the next start.
+    fn remember(&mut self, draft: &Draft) -> Vec<Effect> {
+        self.history.keep(draft);
+        vec![Effect::Remember(draft.expanded())]
+    }
+
+    /// The editor was left.
+    fn edited(&mut self, draft: Result<String, String>) -> Vec<Effect> {
+        match draft {
+            Ok(text) => {
+                // Editors end the last line. Chips stay chips where nothing was changed.
+                let bare = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
+                let text = bare(&text);
+                if text != bare(&self.composer.draft().expanded()) {
+                    self.mode = Mode::Write;
+                    self.composer.set("");
+                    self.edit(|composer| composer.insert(&text));
+                }
+            }
+            Err(reason) => self.notify(format!("{reason} The draft is as it was.")),
+        }
+        Vec::new()
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     use crate::tui::Options;
 
     fn app() -> App {
-        App::new(Options::default(), crate::tui::theme::Theme::new(true))
+        App::new(Options::default(), &crate::tui::theme::Theme::new(true))
     }
 
     #[test]

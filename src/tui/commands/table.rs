@@ -54,6 +54,13 @@ pub(crate) const TABLE: &[Entry] = &[
         run: App::set_seed,
     },
     Entry {
+        name: "/copy",
+        takes: Takes::OneOf(&["code"]),
+        help: "copy the last answer, or its last block of code",
+        screen_only: true,
+        run: App::copy_last,
+    },
+    Entry {
         name: "/stats",
         takes: Takes::Nothing,
         help: "show or hide the panel of numbers",

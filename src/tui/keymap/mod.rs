@@ -17,8 +17,20 @@ pub(crate) type Run = fn(&mut App) -> Vec<Effect>;
 pub(crate) enum Context {
     /// The help is open.
     Help,
+    /// Words are looked for in the conversation.
+    Find,
+    /// A passage of the conversation is chosen.
+    Browse,
+    /// An earlier message is looked for.
+    Recall,
+    /// The name of a file is being typed, and files are offered.
+    Files,
     /// A command is being typed.
     Command,
+    /// Nothing is written.
+    Empty,
+    /// Messages wait for a turn.
+    Queued,
     /// The engine broke or did not load.
     Failed,
     /// A turn runs.
@@ -33,14 +45,33 @@ pub(crate) enum Context {
 
 impl Context {
     /// All of them.
-    const ALL: [Self; 7] =
-        [Self::Help, Self::Command, Self::Failed, Self::Running, Self::Idle, Self::Chat, Self::Anywhere];
+    const ALL: [Self; 13] = [
+        Self::Help,
+        Self::Find,
+        Self::Browse,
+        Self::Recall,
+        Self::Files,
+        Self::Command,
+        Self::Empty,
+        Self::Queued,
+        Self::Failed,
+        Self::Running,
+        Self::Idle,
+        Self::Chat,
+        Self::Anywhere,
+    ];
 
     /// How a user's file calls it.
     const fn name(self) -> &'static str {
         match self {
             Self::Help => "help",
+            Self::Find => "find",
+            Self::Browse => "browse",
+            Self::Recall => "recall",
+            Self::Files => "files",
             Self::Command => "command",
+            Self::Empty => "empty",
+            Self::Queued => "queued",
             Self::Failed => "failed",
             Self::Running => "running",
             Self::Idle => "idle",
@@ -51,7 +82,7 @@ impl Context {
 
     /// Whether letters are written there.
     const fn takes_text(self) -> bool {
-        !matches!(self, Self::Help)
+        !matches!(self, Self::Help | Self::Browse)
     }
 }
 

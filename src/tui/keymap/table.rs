@@ -1,7 +1,9 @@
 //! The table of keys. A key that does something is one row here; a new row is found, shown in the footer, explained in
 //! the help and offered in the palette without a word elsewhere.
 
-use super::Context::{Anywhere, Chat, Command, Failed, Help, Idle, Running};
+use super::Context::{
+    Anywhere, Browse, Chat, Command, Empty, Failed, Files, Find, Help, Idle, Queued, Recall, Running,
+};
 use super::{Binding, Context, Run};
 use crate::tui::app::{App, Effect};
 use crate::tui::composer::Composer;
@@ -30,15 +32,42 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Help, "help-page-up", &["pgup"], "scroll it up by ten rows", |app| app.scroll_help(-10)),
     bind(Help, "help-page-down", &["pgdn"], "scroll it down by ten rows", |app| app.scroll_help(10)),
 
+    shown("match", bind(Find, "match-before", &["up"], "in a search: the match before", |app| app.step(true))),
+    bind(Find, "match-after", &["down"], "in a search: the match after", |app| app.step(false)),
+    shown("stay", bind(Find, "match-stay", &["enter"], "in a search: stay at the match", App::take)),
+    shown("back", bind(Find, "match-back", &["esc"], "in a search: back to where you were", App::back)),
+
+    shown("choose", bind(Browse, "passage-before", &["up", "k"], "choosing: what is before", |app| app.step(true))),
+    bind(Browse, "passage-after", &["down", "j"], "choosing: what is after", |app| app.step(false)),
+    shown("copy", bind(Browse, "passage-copy", &["enter", "c", "y"],
+        "choosing: copy the message or the block of code", App::copy_chosen)),
+    shown("thinking", bind(Browse, "passage-thinking", &["t", "space"],
+        "choosing: show or hide the thinking of this message", App::unfold_chosen)),
+    shown("find", bind(Browse, "find", &["/"], "", App::find)),
+    shown("back", bind(Browse, "passage-back", &["esc", "tab", "q"], "choosing: back to the draft", App::back)),
+
+    shown("choose", bind(Recall, "earlier-before", &["up", "ctrl-r"], "earlier messages: the one before",
+        |app| app.step(true))),
+    bind(Recall, "earlier-after", &["down"], "earlier messages: the one after", |app| app.step(false)),
+    shown("take", bind(Recall, "earlier-take", &["enter", "tab"], "earlier messages: write on in this one", App::take)),
+    shown("back", bind(Recall, "earlier-back", &["esc"], "earlier messages: back to the draft", App::back)),
+
+    bind(Files, "close-list", &["esc"], "close the list of files", App::close_list),
     shown("stop", bind(Running, "stop", &["esc"], "stop the turn; what was said stays", App::stop)),
     shown("load again", bind(Failed, "load-again", &["ctrl-r"], "load the model again after a failure", App::reload)),
-    shown("complete", bind(Command, "complete", &["tab"], "complete a command", App::complete)),
+    shown("complete", bind(Command, "complete", &["tab"], "complete a command, or a file after @", App::complete)),
+    shown("take back", bind(Queued, "take-back", &["alt-up"], "take the last queued message back", App::take_back)),
     shown("send", bind(Idle, "send", &["enter"], "send the message", App::send)),
     bind(Chat, "send", &["enter"], "", App::send),
     shown("new line", bind(Chat, "new-line", &["alt-enter", "shift-enter", "ctrl-enter", "ctrl-j"],
         "new line", |app| edit(app, |composer| composer.insert("\n")))),
     shown("thinking", bind(Chat, "fold-thinking", &["ctrl-t"], "show or hide the thinking", App::fold_thinking)),
     shown("help", bind(Chat, "help", &["f1"], "show this help", App::open_help)),
+    shown("find", bind(Chat, "find", &["ctrl-f"], "look for words in the conversation", App::find)),
+    shown("choose", bind(Empty, "choose", &["tab"], "", App::browse)),
+    bind(Chat, "choose", &["ctrl-up"], "choose a message or a block of code, to copy it", App::browse),
+    bind(Chat, "recall", &["ctrl-r"], "look for an earlier message", App::recall),
+    bind(Chat, "editor", &["ctrl-x ctrl-e"], "write in your own editor ($VISUAL, $EDITOR)", App::open_editor),
     shown("quit", bind(Idle, "interrupt", &["ctrl-c"], "stop a turn, clear the draft, quit", App::interrupt)),
     bind(Anywhere, "interrupt", &["ctrl-c"], "", App::interrupt),
     shown("stats", bind(Anywhere, "stats", &["f2"], "show or hide the panel of numbers", App::toggle_stats)),
@@ -54,7 +83,7 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Chat, "up", &["up"], "row up; from the first one to earlier messages", App::up),
     bind(Chat, "down", &["down"], "row down; from the last one to later messages", App::down),
     bind(Chat, "left", &["left", "ctrl-b"], "character left", |app| go(app, Composer::left)),
-    bind(Chat, "right", &["right", "ctrl-f"], "character right", |app| go(app, Composer::right)),
+    bind(Chat, "right", &["right"], "character right", |app| go(app, Composer::right)),
     bind(Chat, "word-left", &["ctrl-left", "alt-left", "alt-b"], "word left", |app| go(app, Composer::word_left)),
     bind(Chat, "word-right", &["ctrl-right", "alt-right", "alt-f"], "word right", |app| go(app, Composer::word_right)),
     bind(Chat, "line-start", &["ctrl-a", "home"], "beginning of the line", |app| go(app, Composer::home)),
@@ -77,6 +106,6 @@ fn edit(app: &mut App, change: fn(&mut Composer)) -> Vec<Effect> {
 
 /// Moves the caret.
 fn go(app: &mut App, to: fn(&mut Composer)) -> Vec<Effect> {
-    to(&mut app.composer);
+    app.go(to);
     Vec::new()
 }

@@ -69,13 +69,14 @@ fn impatience_leaves_in_the_end() {
     assert!(bench.left());
 }
 
+/// T09.
 #[test]
-fn a_draft_is_kept_while_a_turn_runs_and_reachable_when_cleared() {
+fn t09_a_draft_is_kept_while_a_turn_runs_and_reachable_when_cleared() {
     let mut bench = Bench::thinking();
-    bench.send("my next question");
+    bench.write("my next question");
     assert_eq!(bench.generated().len(), 1);
-    assert_eq!(bench.app.composer.text(), "my next question");
     bench.finish(1, outcome(Finish::Stop));
+    assert_eq!(bench.app.composer.text(), "my next question");
     bench.ctrl('c');
     assert_eq!(bench.app.composer.text(), "");
     assert!(!bench.left());
@@ -196,6 +197,7 @@ fn commands_do_what_they_say() {
 fn a_turn_is_written_down() {
     fn letter(effect: &Effect) -> char {
         match effect {
+            Effect::Remember(_) => 'm',
             Effect::Record(Record::Turn(_)) => 'U',
             Effect::Record(Record::Prompt(_)) => 'P',
             Effect::Record(Record::Token { .. }) => 'T',
@@ -218,7 +220,7 @@ fn a_turn_is_written_down() {
     bench.send("And now?");
     bench.engine(Event::Failed(failure()));
     let written: String = bench.sent.iter().map(letter).collect();
-    assert_eq!(written, "UgPTEcrUgE");
+    assert_eq!(written, "mUgPTEcrmUgE");
     let starts: Vec<_> = bench
         .sent
         .iter()
@@ -257,7 +259,7 @@ fn a_session_that_is_opened_again_shows_its_turns_and_its_name() {
         model_label: "nano".to_owned(),
         ..Options::default()
     };
-    let app = App::new(options, Theme::new(true));
+    let app = App::new(options, &Theme::new(true));
     let mut bench = Bench { app, ..Bench::ready() };
     let text = bench.text((80, 24));
     for expected in ["nano · trip", "Earlier?", "Long ago.", "its end was cut"] {
@@ -356,8 +358,9 @@ fn hostile_text_never_reaches_a_cell() {
     }
 }
 
+/// T17.
 #[test]
-fn a_very_long_answer_is_laid_out() {
+fn t17_a_very_long_answer_is_laid_out() {
     let mut bench = Bench::ready();
     bench.send("count");
     let lines: Vec<String> = (0..70_000).map(|line| format!("- {line}")).collect();

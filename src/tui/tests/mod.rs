@@ -4,6 +4,8 @@ mod behaviour;
 mod cost;
 mod frames;
 mod random;
+mod reading;
+mod writing;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
@@ -39,7 +41,7 @@ impl Bench {
             ..Options::default()
         };
         let mut bench =
-            Self { app: App::new(options, Theme::new(true)), sent: Vec::new(), sample: Sample::default() };
+            Self { app: App::new(options, &Theme::new(true)), sent: Vec::new(), sample: Sample::default() };
         bench.sent = bench.app.start();
         bench.clock(1.0, |s| {
             (s.phase, s.load_done, s.load_total) = (Phase::Loading, 960_000_000, 2_400_000_000);

@@ -1,8 +1,12 @@
 //! One turn as rows: what was asked, what was thought, what was answered, and how it ended.
 
+use std::ops::Range;
+
 use ratatui::text::{Line, Span};
 
+use super::find::{Needle, Stretch};
 use super::flow::{Flow, Kind};
+use super::passage::{Chosen, Passage};
 use super::wrap;
 use crate::chat::Turn;
 use crate::protocol::{Arguments, Finish, Outcome, ToolCall};
@@ -22,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) total_s: Option<f64>,
     /// The most tokens that were asked for.
     pub(crate) max_tokens: Option<usize>,
+    /// Whether the user wants to see the thinking of this turn, where he said so.
+    pub(crate) unfolded: Option<bool>,
 }
 
 /// How turns are laid out.
@@ -31,6 +37,10 @@ pub(crate) struct Look<'a> {
     pub(crate) columns: usize,
     /// Whether all thinking is shown or hidden; `None` shows it until the answer begins.
     pub(crate) thinking: Option<bool>,
+    /// What is looked for: thinking that holds it is shown.
+    pub(crate) needle: Option<&'a Needle>,
+    /// The passage that is chosen.
+    pub(crate) chosen: Option<Chosen>,
     /// The styles.
     pub(crate) theme: &'a Theme,
 }
@@ -44,12 +54,15 @@ struct Revision {
     calls: usize,
     finished: bool,
     open: bool,
+    needle: u64,
 }
 
 /// Rows that follow each other, from wherever they are kept.
 #[derive(Clone, Debug)]
 enum Section {
     User,
+    /// The line above the thinking, which is all that is shown where it is folded.
+    Title(Line<'static>),
     Thinking,
     Answer,
     Own(Vec<Line<'static>>),
@@ -67,6 +80,11 @@ pub(super) struct Cell {
     sections: Vec<Section>,
     height: usize,
     open: bool,
+    /// Whether the thinking would be shown if nothing was looked for.
+    open_by_itself: bool,
+    /// Whether the thinking holds what is looked for: the version of that, the bytes that were read, what came of it.
+    holds: (u64, usize, bool),
+    hits: Vec<Stretch>,
 }
 
 impl Cell {
@@ -83,19 +101,20 @@ impl Cell {
             sections: Vec::new(),
             height: 0,
             open: true,
+            open_by_itself: true,
+            holds: (0, 0, false),
+            hits: Vec::new(),
         }
     }
 
     /// Brings the rows up to date and returns how many there are. With `hold`, thinking that is shown stays shown,
     /// since somebody is reading: folding it would pull the text away under his eyes.
     pub(super) fn update(&mut self, turn: &Turn, facts: &Facts, look: &Look<'_>, hold: bool) -> usize {
-        let answered = !turn.answer.is_empty() || !turn.tool_calls.is_empty() || !turn.is_running();
-        self.open = match look.thinking {
+        self.open_by_itself = match facts.unfolded.or(look.thinking) {
             Some(shown) => shown,
-            // What was never followed by an answer is all there is to read.
-            None if turn.is_thinking_unfinished() => true,
-            None => !answered || (hold && self.open && self.revision.is_some()),
+            None => turn.shows_thinking() || (hold && self.open_by_itself && self.revision.is_some()),
         };
+        self.open = self.open_by_itself || self.holds(&turn.thinking, look.needle);
         let revision = Revision {
             columns: look.columns,
             thinking: turn.thinking.len(),
@@ -103,12 +122,25 @@ impl Cell {
             calls: turn.tool_calls.len(),
             finished: !turn.is_running(),
             open: self.open,
+            needle: look.needle.map_or(0, |needle| needle.version),
         };
         if self.revision != Some(revision) {
             self.revision = Some(revision);
             self.lay_out(turn, facts, look);
+            let rows =
+                (0..self.height).map(|row| self.row(row).map_or_else(String::new, ToString::to_string));
+            self.hits = look.needle.map_or_else(Vec::new, |needle| needle.find(rows));
         }
         self.height
+    }
+
+    /// Whether thinking holds what is looked for.
+    fn holds(&mut self, thinking: &str, needle: Option<&Needle>) -> bool {
+        let Some(needle) = needle else { return false };
+        if (self.holds.0, self.holds.1) != (needle.version, thinking.len()) {
+            self.holds = (needle.version, thinking.len(), needle.is_in(thinking));
+        }
+        self.holds.2
     }
 
     fn lay_out(&mut self, turn: &Turn, facts: &Facts, look: &Look<'_>) {
@@ -120,10 +152,8 @@ impl Cell {
         self.user.update(&turn.user, columns, theme);
         sections.push(Section::User);
         if !turn.thinking.is_empty() {
-            sections.push(Section::Own(vec![
-                Line::default(),
-                thinking_title(turn, facts, self.open, columns, theme),
-            ]));
+            sections.push(Section::Own(vec![Line::default()]));
+            sections.push(Section::Title(thinking_title(turn, facts, self.open, columns, theme)));
             if self.open {
                 self.thinking.update(turn.thinking.trim_end(), columns, theme);
                 sections.push(Section::Thinking);
@@ -151,6 +181,7 @@ impl Cell {
     fn len(&self, section: &Section) -> usize {
         match section {
             Section::User => self.user.len(),
+            Section::Title(_) => 1,
             Section::Thinking => self.thinking.len(),
             Section::Answer => self.answer.len(),
             Section::Own(rows) => rows.len(),
@@ -162,6 +193,34 @@ impl Cell {
         self.height
     }
 
+    /// What was found of that which is looked for, as of the last update.
+    pub(super) fn hits(&self) -> &[Stretch] {
+        &self.hits
+    }
+
+    /// The rows of a passage as of the last update, if it is shown.
+    pub(super) fn rows_of(&self, passage: Passage) -> Option<Range<usize>> {
+        let mut begin = 0;
+        let mut title = None;
+        for section in &self.sections {
+            let rows = begin..begin + self.len(section);
+            begin = rows.end;
+            match (section, passage) {
+                (Section::User, Passage::Question) | (Section::Answer, Passage::Answer) => return Some(rows),
+                (Section::Answer, Passage::Code(number)) => {
+                    let code = self.answer.code().get(number)?;
+                    return Some(rows.start + code.start..rows.start + code.end);
+                }
+                (Section::Title(_), Passage::Thinking) => title = Some(rows),
+                (Section::Thinking, Passage::Thinking) => {
+                    return title.map(|title: Range<usize>| title.start..rows.end);
+                }
+                _ => {}
+            }
+        }
+        title
+    }
+
     /// One row.
     pub(super) fn row(&self, number: usize) -> Option<&Line<'static>> {
         let mut number = number;
@@ -170,6 +229,7 @@ impl Cell {
             if number < len {
                 return match section {
                     Section::User => self.user.row(number),
+                    Section::Title(line) => Some(line),
                     Section::Thinking => self.thinking.row(number),
                     Section::Answer => self.answer.row(number),
                     Section::Own(rows) => rows.get(number),

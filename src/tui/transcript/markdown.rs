@@ -3,10 +3,13 @@
 //! The source is cleaned text (see [`width`]); what the parser makes of it (entities!) is cleaned again before it is
 //! kept. Line breaks of the source are kept, since models break lines where they mean it.
 
+use std::ops::Range;
+
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::highlight::Lexer;
 use super::table::Table;
 use super::wrap;
 use crate::tui::theme::Theme;
@@ -19,15 +22,55 @@ pub(super) struct Block {
     pub(super) source: usize,
     /// Its rows, without a blank one before or after.
     pub(super) rows: Vec<Line<'static>>,
+    /// Which of the rows are of code, for each block of code within.
+    pub(super) code: Vec<Range<usize>>,
+}
+
+const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+
+/// What the blocks of code in a text hold, in their order.
+pub(super) fn code_of(source: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut inside = false;
+    for event in Parser::new_ext(source, OPTIONS) {
+        match event {
+            Event::Start(Tag::CodeBlock(_)) => {
+                inside = true;
+                out.push(String::new());
+            }
+            Event::End(TagEnd::CodeBlock) => inside = false,
+            Event::Text(text) if inside => {
+                if let Some(code) = out.last_mut() {
+                    code.push_str(&text);
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// The rows of one line of a block of code.
+pub(super) fn code_line(
+    lexer: &mut Lexer,
+    line: &str,
+    columns: usize,
+    (first, rest): (&Line<'static>, &Line<'static>),
+    theme: &Theme,
+    out: &mut Vec<Line<'static>>,
+) {
+    let mut spans = vec![("  ".to_owned(), theme.text)];
+    spans.extend(lexer.line(line, theme));
+    wrap::styled(&spans, columns, first, rest, out);
 }
 
 /// The blocks of `source` as rows of at most `columns`, each row beginning with `indent`.
 pub(super) fn blocks(source: &str, columns: usize, indent: &Line<'static>, theme: &Theme) -> Vec<Block> {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut renderer = Renderer::new(columns, indent, theme);
     let mut blocks: Vec<Block> = Vec::new();
     let mut depth = 0usize;
-    for (event, range) in Parser::new_ext(source, options).into_offset_iter() {
+    for (event, range) in Parser::new_ext(source, OPTIONS).into_offset_iter() {
         let opens = matches!(event, Event::Start(_));
         let closes = matches!(event, Event::End(_));
         if depth == 0 && !closes {
@@ -38,7 +81,7 @@ pub(super) fn blocks(source: &str, columns: usize, indent: &Line<'static>, theme
             } else {
                 range.start
             };
-            blocks.push(Block { source, rows: Vec::new() });
+            blocks.push(Block { source, rows: Vec::new(), code: Vec::new() });
         }
         depth = if opens { depth + 1 } else { depth.saturating_sub(usize::from(closes)) };
         renderer.event(event);
@@ -46,6 +89,7 @@ pub(super) fn blocks(source: &str, columns: usize, indent: &Line<'static>, theme
             renderer.flush();
             if let Some(block) = blocks.last_mut() {
                 block.rows.append(&mut renderer.rows);
+                block.code.append(&mut renderer.code_rows);
             }
         }
     }
@@ -74,7 +118,8 @@ struct Renderer<'a> {
     /// Numbers of the open lists: the next one, or none for bullets.
     lists: Vec<Option<u64>>,
     links: Vec<String>,
-    code: Option<String>,
+    code: Option<(Lexer, String)>,
+    code_rows: Vec<Range<usize>>,
     table: Option<Table>,
     /// Whether the next block wants a blank row before it.
     gap: bool,
@@ -93,6 +138,7 @@ impl<'a> Renderer<'a> {
             lists: Vec::new(),
             links: Vec::new(),
             code: None,
+            code_rows: Vec::new(),
             table: None,
             gap: false,
         }
@@ -141,13 +187,15 @@ impl<'a> Renderer<'a> {
             }
             Tag::CodeBlock(kind) => {
                 self.begin_block();
-                if let CodeBlockKind::Fenced(language) = kind
-                    && !language.trim().is_empty()
-                {
-                    self.spans.push((width::clean_line(language.trim()), self.theme.dim));
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => width::clean_line(info.trim()),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((Lexer::new(&info), String::new()));
+                if !info.is_empty() {
+                    self.spans.push((info, self.theme.dim));
                     self.flush();
                 }
-                self.code = Some(String::new());
             }
             Tag::List(first) => {
                 self.flush();
@@ -210,10 +258,8 @@ impl<'a> Renderer<'a> {
                 self.gap = true;
             }
             TagEnd::CodeBlock => {
-                let code = self.code.take().unwrap_or_default();
-                for line in code.strip_suffix('\n').unwrap_or(&code).split('\n') {
-                    self.spans.push((format!("  {line}"), self.theme.code));
-                    self.emit();
+                if let Some((lexer, code)) = self.code.take() {
+                    self.code_block(lexer, &code);
                 }
                 self.gap = true;
             }
@@ -270,8 +316,18 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    fn code_block(&mut self, mut lexer: Lexer, code: &str) {
+        let begin = self.rows.len();
+        for line in code.strip_suffix('\n').unwrap_or(code).split('\n') {
+            let (first, rest) = self.prefixes();
+            code_line(&mut lexer, line, self.columns, (&first, &rest), self.theme, &mut self.rows);
+            self.mark_shown();
+        }
+        self.code_rows.push(begin..self.rows.len());
+    }
+
     fn text(&mut self, text: &str, style: Option<Style>) {
-        if let Some(code) = &mut self.code {
+        if let Some((_, code)) = &mut self.code {
             code.push_str(&width::clean(text));
             return;
         }
@@ -362,3 +418,6 @@ impl<'a> Renderer<'a> {
 fn is_break(tag: &str) -> bool {
     matches!(tag.to_ascii_lowercase().as_str(), "<br>" | "<br/>" | "<br />")
 }
+
+#[cfg(test)]
+mod tests;

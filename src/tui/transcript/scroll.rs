@@ -4,17 +4,15 @@
 //! turns that cross the viewport are laid out, and the one that grows; what a frame costs does not depend on how
 //! long the conversation is.
 
+use std::ops::Range;
+
 use ratatui::text::Line;
 
 use super::cell::{Cell, Facts, Look};
+use super::hits::{counted, row_of, step_to};
+use super::layout::{Layout, Place};
+use super::passage::Chosen;
 use crate::chat::Turn;
-
-/// A row: which turn, and which row of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    turn: usize,
-    row: usize,
-}
 
 /// What the reader has seen: everything up to this row of this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +32,26 @@ enum Wish {
     Pages(isize),
     Start,
     End,
+    /// To one of the hits: the nearest or the one where the reader is, and so many from there; negative is up.
+    Hit {
+        nearest: bool,
+        steps: isize,
+    },
+    /// To the passage that is chosen.
+    Chosen,
+    /// To where the reader was: that row, or the end.
+    Back(Option<Place>),
+}
+
+/// From one hit to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To the last one that was on the screen when the search began, or above it.
+    Nearest,
+    /// To the one before; from the first to the last.
+    Older,
+    /// To the one after; from the last to the first.
+    Newer,
 }
 
 /// The rows of all turns, and where the reader is.
@@ -48,6 +66,14 @@ pub(crate) struct Scrollback {
     seen: Seen,
     top: Place,
     unseen: usize,
+    /// Where the reader was when the search began, and the first row of the screen then.
+    origin: Option<(Option<Place>, Place)>,
+    /// Turn and number of the hit that the reader is at.
+    hit: Option<(usize, usize)>,
+    /// Which of all hits that is, from 0, and how many there are.
+    found: (usize, usize),
+    /// The rows of the passage that is chosen.
+    chosen: Option<(usize, Range<usize>)>,
 }
 
 impl Scrollback {
@@ -71,6 +97,54 @@ impl Scrollback {
     /// Goes to the last row and follows it.
     pub(crate) const fn go_to_end(&mut self) {
         self.wish = Wish::End;
+    }
+
+    /// A search begins here.
+    pub(crate) fn begin_search(&mut self) {
+        // Who follows the end looks from there.
+        let from = self.held.unwrap_or(Place { turn: usize::MAX, row: 0 });
+        self.origin = Some((self.held, from));
+    }
+
+    /// The search is over: the reader stays, or goes back to where he was.
+    pub(crate) fn end_search(&mut self, back: bool) {
+        if let Some((held, _)) = self.origin.take()
+            && back
+        {
+            self.wish = Wish::Back(held);
+        }
+        self.hit = None;
+    }
+
+    /// Goes to another hit.
+    pub(crate) const fn show_hit(&mut self, step: Step) {
+        let (nearest, before) =
+            if let Wish::Hit { nearest, steps } = self.wish { (nearest, steps) } else { (false, 0) };
+        self.wish = match step {
+            Step::Nearest => Wish::Hit { nearest: true, steps: 0 },
+            Step::Older => Wish::Hit { nearest, steps: before.saturating_sub(1) },
+            Step::Newer => Wish::Hit { nearest, steps: before.saturating_add(1) },
+        };
+    }
+
+    /// Brings what is chosen onto the screen.
+    pub(crate) const fn show_chosen(&mut self) {
+        self.wish = Wish::Chosen;
+    }
+
+    /// Which hit the reader is at, from 1, and how many there are.
+    pub(crate) const fn found(&self) -> (usize, usize) {
+        (if self.found.1 == 0 { 0 } else { self.found.0 + 1 }, self.found.1)
+    }
+
+    /// The turn of the hit that the reader is at.
+    pub(crate) fn turn_of_hit(&self) -> Option<usize> {
+        self.hit.map(|(turn, _)| turn)
+    }
+
+    /// The turn at the top of the screen.
+    pub(crate) const fn top_turn(&self) -> usize {
+        self.top.turn
     }
 
     /// Whether the end is followed.
@@ -103,6 +177,12 @@ impl Scrollback {
             self.seen.rows = layout.rescale(self.seen.turn, self.seen.rows);
             self.columns = look.columns;
         }
+        if look.needle.is_some() {
+            // Hits are counted everywhere.
+            for turn in 0..turns.len() {
+                layout.height(turn);
+            }
+        }
         let old_height = std::mem::replace(&mut self.height, height);
         let was_following = self.held.is_none();
         match std::mem::take(&mut self.wish) {
@@ -115,6 +195,41 @@ impl Scrollback {
             }
             Wish::Start => self.held = Some(Place::default()),
             Wish::End => self.held = None,
+            Wish::Back(held) => self.held = held,
+            Wish::Hit { nearest, steps } => {
+                let mut origin = self.origin.map_or(self.top, |(_, from)| from);
+                if origin.turn < turns.len() {
+                    origin = layout.moved(origin, isize::try_from(height.saturating_sub(1)).unwrap_or(0));
+                }
+                let at = self.hit.filter(|_| !nearest);
+                self.hit = step_to(layout.cells, at, origin, steps);
+                if let Some((turn, hit)) = self.hit
+                    && let Some(row) = row_of(layout.cells, turn, hit)
+                {
+                    let place = Place { turn, row };
+                    let top = layout.revealing((place, place), self.top, height);
+                    if top != self.top {
+                        // With what stands around it.
+                        let above = isize::try_from(height / 3).unwrap_or(0);
+                        self.held = Some(layout.moved(place, -above));
+                    } else if self.held.is_none() {
+                        self.held = Some(self.top);
+                    }
+                }
+            }
+            Wish::Chosen => {
+                if let Some(Chosen { turn, passage }) = look.chosen {
+                    layout.height(turn);
+                    if let Some(rows) = layout.cells.get(turn).and_then(|cell| cell.rows_of(passage)) {
+                        let first = Place { turn, row: rows.start };
+                        let last = Place { turn, row: rows.end.saturating_sub(1).max(rows.start) };
+                        let top = layout.revealing((first, last), self.top, height);
+                        if top != self.top {
+                            self.held = Some(top);
+                        }
+                    }
+                }
+            }
         }
         layout.hold = self.held.is_some();
         let end = layout.end_top(height);
@@ -141,252 +256,46 @@ impl Scrollback {
             // What follows the top is drawn, so it must be laid out.
             layout.fill(self.top, height);
         }
+        self.found = counted(&self.cells, self.hit);
+        self.chosen = look.chosen.and_then(|Chosen { turn, passage }| {
+            self.cells.get(turn).and_then(|cell| cell.rows_of(passage)).map(|rows| (turn, rows))
+        });
     }
 
     /// The rows on the screen, from the top; fewer than its height where there are no more.
-    pub(crate) fn visible(&self) -> impl Iterator<Item = &Line<'static>> {
+    pub(crate) fn visible(&self) -> impl Iterator<Item = Row<'_>> {
         let Place { turn, row } = self.top;
         self.cells
             .iter()
-            .skip(turn)
             .enumerate()
+            .skip(turn)
             .flat_map(move |(number, cell)| {
-                let first = if number == 0 { row } else { 0 };
-                (first..cell.height()).filter_map(|row| cell.row(row))
+                let first = if number == turn { row } else { 0 };
+                (first..cell.height()).filter_map(move |row| {
+                    let line = cell.row(row)?;
+                    let begin = cell.hits().partition_point(|stretch| stretch.row < row);
+                    let stretches = cell.hits().get(begin..).unwrap_or_default().iter();
+                    let hits = stretches
+                        .take_while(|stretch| stretch.row == row)
+                        .map(|stretch| (stretch.bytes.clone(), self.hit == Some((number, stretch.hit))))
+                        .collect();
+                    let chosen = self.chosen.as_ref();
+                    let is_chosen = chosen.is_some_and(|(turn, rows)| *turn == number && rows.contains(&row));
+                    Some(Row { line, hits, is_chosen })
+                })
             })
             .take(self.height)
     }
 }
 
-/// The turns while they are being laid out.
-struct Layout<'a, 'b> {
-    cells: &'a mut [Cell],
-    turns: &'a [Turn],
-    facts: &'a [Facts],
-    look: &'a Look<'b>,
-    hold: bool,
-}
-
-impl Layout<'_, '_> {
-    /// Rows of a turn, which is laid out for it; 0 where there is none.
-    fn height(&mut self, turn: usize) -> usize {
-        let (Some(cell), Some(content)) = (self.cells.get_mut(turn), self.turns.get(turn)) else { return 0 };
-        let facts = self.facts.get(turn).copied().unwrap_or_default();
-        cell.update(content, &facts, self.look, self.hold)
-    }
-
-    /// Where `row` of a turn went when its width changed.
-    fn rescale(&mut self, turn: usize, row: usize) -> usize {
-        let before = self.cells.get(turn).map_or(0, Cell::height);
-        let after = self.height(turn);
-        row.saturating_mul(after).checked_div(before).unwrap_or(0)
-    }
-
-    /// The place, or the last row before it that exists.
-    fn clamped(&mut self, place: Place) -> Place {
-        let rows = self.height(place.turn);
-        Place { turn: place.turn, row: place.row.min(rows.saturating_sub(1)) }
-    }
-
-    /// `rows` away from `place`, as far as there are any.
-    fn moved(&mut self, place: Place, rows: isize) -> Place {
-        let mut place = self.clamped(place);
-        let mut left = rows.unsigned_abs();
-        while left > 0 {
-            if rows < 0 {
-                if left <= place.row {
-                    place.row -= left;
-                    break;
-                }
-                if place.turn == 0 {
-                    place.row = 0;
-                    break;
-                }
-                left -= place.row + 1;
-                place.turn -= 1;
-                place.row = self.height(place.turn).saturating_sub(1);
-            } else {
-                let rest = self.height(place.turn).saturating_sub(1).saturating_sub(place.row);
-                if left <= rest {
-                    place.row += left;
-                    break;
-                }
-                if place.turn + 1 >= self.turns.len() {
-                    place.row += rest;
-                    break;
-                }
-                left -= rest + 1;
-                place = Place { turn: place.turn + 1, row: 0 };
-            }
-        }
-        place
-    }
-
-    /// The top row with which the last row is at the bottom of the screen.
-    fn end_top(&mut self, height: usize) -> Place {
-        let mut missing = height;
-        for turn in (0..self.turns.len()).rev() {
-            let rows = self.height(turn);
-            if rows >= missing {
-                return Place { turn, row: rows - missing };
-            }
-            missing -= rows;
-        }
-        Place::default()
-    }
-
-    /// Lays out the turns that a screen shows from `top` on.
-    fn fill(&mut self, top: Place, height: usize) {
-        let mut rows = self.height(top.turn).saturating_sub(top.row);
-        let mut turn = top.turn + 1;
-        while rows < height && turn < self.turns.len() {
-            rows += self.height(turn);
-            turn += 1;
-        }
-    }
+/// A row on the screen.
+pub(crate) struct Row<'a> {
+    pub(crate) line: &'a Line<'static>,
+    /// Bytes of its text that were looked for, and whether the reader is at this hit.
+    pub(crate) hits: Vec<(Range<usize>, bool)>,
+    /// Whether it is of the passage that is chosen.
+    pub(crate) is_chosen: bool,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chat::Transcript;
-    use crate::protocol::{Part, TurnId};
-    use crate::tui::theme::Theme;
-
-    struct Chat {
-        transcript: Transcript,
-        scrollback: Scrollback,
-        columns: usize,
-        height: usize,
-    }
-
-    impl Chat {
-        /// Turns of three rows each and a blank one between them.
-        fn new(turns: u64) -> Self {
-            let mut transcript = Transcript::default();
-            for turn in 0..turns {
-                transcript.begin(TurnId(turn), format!("question {turn}"));
-                transcript.push(TurnId(turn), Part::Answer(format!("answer {turn}")));
-            }
-            let mut chat = Self { transcript, scrollback: Scrollback::default(), columns: 40, height: 6 };
-            chat.prepare();
-            chat
-        }
-
-        fn prepare(&mut self) {
-            let theme = Theme::new(false);
-            let look = Look { columns: self.columns, thinking: None, theme: &theme };
-            self.scrollback.prepare(self.transcript.turns(), &[], &look, self.height);
-        }
-
-        fn rows(&mut self) -> Vec<String> {
-            self.prepare();
-            self.scrollback.visible().map(|row| row.to_string().trim().to_owned()).collect()
-        }
-    }
-
-    #[test]
-    fn a_short_conversation_stands_at_the_top() {
-        assert_eq!(Chat::new(1).rows(), ["❯ question 0", "", "answer 0"]);
-        assert_eq!(Chat::new(0).rows(), [""; 0]);
-    }
-
-    #[test]
-    fn the_end_is_followed_until_it_is_left() {
-        let mut chat = Chat::new(5);
-        assert_eq!(chat.rows(), ["", "answer 3", "", "❯ question 4", "", "answer 4"]);
-        chat.transcript.push(TurnId(4), Part::Answer("\n\nmore".to_owned()));
-        assert_eq!(chat.rows(), ["", "❯ question 4", "", "answer 4", "", "more"]);
-    }
-
-    #[test]
-    fn reading_back_is_not_disturbed_and_new_rows_are_counted() {
-        let mut chat = Chat::new(5);
-        chat.scrollback.scroll(-4);
-        let reading = chat.rows();
-        assert_eq!(reading, ["", "answer 2", "", "❯ question 3", "", "answer 3"]);
-        assert!(!chat.scrollback.follows());
-        assert_eq!(chat.scrollback.unseen(), 0);
-        chat.transcript.push(TurnId(4), Part::Answer("\n\nmore\n\nand more".to_owned()));
-        assert_eq!(chat.rows(), reading);
-        assert_eq!(chat.scrollback.unseen(), 4);
-        chat.transcript.begin(TurnId(5), "next".to_owned());
-        assert_eq!(chat.rows(), reading);
-        assert_eq!(chat.scrollback.unseen(), 6);
-        chat.scrollback.go_to_end();
-        assert_eq!(chat.rows().last().map(String::as_str), Some("❯ next"));
-        assert!(chat.scrollback.follows());
-        assert_eq!(chat.scrollback.unseen(), 0);
-    }
-
-    #[test]
-    fn scrolling_ends_at_both_ends_and_follows_again() {
-        let mut chat = Chat::new(5);
-        chat.scrollback.page(-100);
-        assert_eq!(chat.rows()[0], "❯ question 0");
-        chat.scrollback.scroll(3);
-        assert_eq!(chat.rows()[1], "❯ question 1");
-        chat.scrollback.page(1);
-        chat.rows();
-        assert!(!chat.scrollback.follows());
-        chat.scrollback.scroll(1000);
-        assert_eq!(chat.rows().len(), 6);
-        assert!(chat.scrollback.follows());
-    }
-
-    #[test]
-    fn thinking_that_is_being_read_is_not_folded_away() {
-        let mut chat = Chat::new(3);
-        chat.transcript.begin(TurnId(9), "why?".to_owned());
-        chat.transcript.push(TurnId(9), Part::Thinking("a\nb\nc\nd\ne\nf\ng\nh\ni".to_owned()));
-        chat.prepare();
-        chat.scrollback.scroll(-3);
-        let reading = chat.rows();
-        assert_eq!(reading[0], "│ a");
-        chat.transcript.push(TurnId(9), Part::Answer("because".to_owned()));
-        assert_eq!(chat.rows(), reading);
-        chat.scrollback.go_to_end();
-        assert!(chat.rows().iter().any(|row| row.starts_with("▸ thought, 9 words")));
-    }
-
-    #[test]
-    fn a_new_width_keeps_the_place() {
-        let mut chat = Chat::new(2);
-        let words: Vec<String> = (0..400).map(|word| format!("w{word}")).collect();
-        chat.transcript.push(TurnId(0), Part::Answer(format!("\n\n{}", words.join(" "))));
-        chat.scrollback.go_to_start();
-        chat.prepare();
-        chat.scrollback.scroll(30);
-        let before = chat.rows()[0].clone();
-        chat.columns = 80;
-        let after = chat.rows()[0].clone();
-        let number =
-            |row: &str| row.split(' ').next().and_then(|word| word[1..].parse::<i32>().ok()).unwrap();
-        assert!((number(&before) - number(&after)).abs() < 40, "{before} / {after}");
-    }
-
-    #[test]
-    fn only_what_crosses_the_screen_is_laid_out() {
-        let chat = Chat::new(10_000);
-        let laid_out = |chat: &Chat| chat.scrollback.cells.iter().filter(|cell| cell.height() > 0).count();
-        assert!(laid_out(&chat) <= 3, "{}", laid_out(&chat));
-        let mut chat = chat;
-        chat.scrollback.page(-3);
-        chat.prepare();
-        assert!(laid_out(&chat) < 10, "{}", laid_out(&chat));
-        chat.scrollback.go_to_start();
-        chat.columns = 30;
-        chat.prepare();
-        assert!(laid_out(&chat) < 14, "{}", laid_out(&chat));
-    }
-
-    #[test]
-    fn no_size_is_too_small() {
-        for (columns, height) in [(0, 0), (1, 1), (2, 0), (0, 5), (3, 2)] {
-            let mut chat = Chat::new(3);
-            (chat.columns, chat.height) = (columns, height);
-            chat.scrollback.scroll(-2);
-            assert!(chat.rows().len() <= height);
-        }
-    }
-}
+mod tests;

@@ -147,8 +147,9 @@ mod tests {
     }
 
     proptest! {
+        /// T15.
         #[test]
-        fn rows_join_to_the_text_and_fit(
+        fn t15_rows_join_to_the_text_and_fit(
             text in "([a-z ]{0,6}|漢|，|👩‍👩‍👧|e\u{301}|🇩🇪|ｶﾞ|\\PC){0,30}",
             columns in 2usize..20,
         ) {

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{READABLE, alert, stats};
+use super::{READABLE, alert, queue, stats};
 use crate::tui::app::App;
 
 /// Below this nothing useful fits.
@@ -17,6 +17,7 @@ pub(super) struct Areas {
     pub(super) conversation: Rect,
     pub(super) stats: Option<Rect>,
     pub(super) alert: Rect,
+    pub(super) queue: Rect,
     pub(super) status: Rect,
     /// With the rules around it where there is room for them.
     pub(super) composer: Rect,
@@ -35,10 +36,11 @@ impl Areas {
         let (above, below) = (u16::from(height >= 20), u16::from(height >= 14));
         let footer = u16::from(height >= 7);
         let rules = if height >= 10 { 2 } else { 0 };
-        let rows = u16::try_from(app.composer.rows().len()).unwrap_or(u16::MAX);
+        let rows = u16::try_from(app.line().rows().len()).unwrap_or(u16::MAX);
         let composer = rows.clamp(1, COMPOSER_ROWS.min((height / 3).max(1))) + rules;
         let rest = height.saturating_sub(header + above + below + footer + composer + 1);
         let alert = alert::height(app, screen.width).min(rest / 2 + rest % 2);
+        let queue = queue::height(app).min((rest - alert) / 3);
         let mut y = screen.y;
         let mut take = |rows: u16| {
             let area = Rect { x: screen.x, y, width: screen.width, height: rows };
@@ -47,9 +49,10 @@ impl Areas {
         };
         let header = take(header);
         take(above);
-        let mut conversation = take(rest - alert);
+        let mut conversation = take(rest - alert - queue);
         take(below);
         let alert = take(alert);
+        let queue = take(queue);
         let status = take(1);
         let composer = take(composer);
         let footer = take(footer);
@@ -59,7 +62,7 @@ impl Areas {
             let height = conversation.height + below;
             Rect { x: conversation.right(), width, height, ..conversation }
         });
-        Some(Self { header, conversation, stats, alert, status, composer, footer })
+        Some(Self { header, conversation, stats, alert, queue, status, composer, footer })
     }
 
     /// Where the rows of the conversation go.

@@ -12,6 +12,7 @@ mod help;
 mod layout;
 mod loading;
 mod popup;
+mod queue;
 mod stats;
 mod status;
 
@@ -31,13 +32,21 @@ const READABLE: u16 = 120;
 pub(crate) fn prepare(app: &mut App, screen: Rect) {
     app.columns = screen.width;
     // The height of the composer depends on its wrapped rows, which depend on its width alone.
-    app.composer.wrap(composer::columns(screen));
+    for line in app.lines() {
+        line.wrap(composer::columns(screen));
+    }
     let Some(areas) = Areas::of(app, screen) else { return };
     if let Some(top) = app.help {
         app.help = Some(top.min(help::last(app, areas.above_footer(screen))));
     }
-    let App { scrollback, transcript, facts, theme, show_thinking, .. } = app;
-    let look = Look { columns: usize::from(areas.text().width), thinking: *show_thinking, theme };
+    let App { scrollback, transcript, facts, theme, show_thinking, mode, .. } = app;
+    let look = Look {
+        columns: usize::from(areas.text().width),
+        thinking: *show_thinking,
+        needle: mode.needle(),
+        chosen: mode.chosen(),
+        theme,
+    };
     scrollback.prepare(transcript.turns(), facts, &look, usize::from(areas.conversation.height));
 }
 
@@ -63,6 +72,7 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
         stats::draw(app, area, buffer);
     }
     alert::draw(app, areas.alert, buffer);
+    queue::draw(app, areas.queue, buffer);
     status::draw(app, areas.status, areas.footer.is_empty(), buffer);
     let caret = composer::draw(app, areas.composer, buffer);
     footer::draw(app, areas.footer, buffer);
