@@ -18,7 +18,7 @@
 //! | [`model`] | the forward pass: KDA, gated MLA, residual mixes, router, experts |
 //! | [`engine`] | the thread that owns model and state: the plan of all memory, turns, copies of state, sampling, telemetry |
 //! | [`session`] | conversations on disk: a journal for each |
-//! | [`setup`] | laying out the small model, fetching the real one, sealing and checking a checkpoint, measuring disks |
+//! | [`setup`] | looking at the machine, laying out the small model, fetching the real one, sealing and checking a checkpoint, measuring disks |
 //! | [`tui`] | the full-screen chat |
 //! | [`cli`] | arguments as typed, one file for each verb |
 //!
@@ -40,7 +40,7 @@
 //! | `model` | `kernels`, `store`, `checkpoint` |
 //! | `engine` | `model`, `store`, `chat`, `protocol`, `kernels`, `checkpoint`, `tokenizer`, `sys`, `units` |
 //! | `session` | `sys`, `units`, `protocol` |
-//! | `setup` | `sys`, `units`, `config`, `checkpoint`, `store` |
+//! | `setup` | `sys`, `units`, `config`, `checkpoint`, `store`, `kernels`, `tokenizer` |
 //! | `tui` | `protocol`, `units`, `config`, `chat`, `session`, `setup` |
 //! | `cli` | everything |
 //!

@@ -3,6 +3,7 @@
 mod fields;
 mod generation;
 mod parse;
+mod released;
 
 pub use generation::GenerationConfig;
 

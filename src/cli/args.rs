@@ -38,10 +38,16 @@ Exit codes: 0 done, 2 usage or settings, 3 the model's files, 4 memory, disk or 
 5 the numbers cannot be trusted, 130 stopped by the user.";
 
 const VERIFY_HELP: &str = "\
-Without --seal nothing is written. A sealed model's folder holds dormouse.manifest; delete it to run unchecked.
+Without a flag: files against the config, and content against the seal where there is one. A sealed model's folder holds
+dormouse.manifest; delete it to run unchecked. Published digests come with `dormouse download`; what --deep has found right
+is remembered beside the user's data, and nothing is written into the folder. --repair asks the hub that HF_ENDPOINT names,
+with the token in HF_TOKEN.
 
-Exit codes: 0 all is well, 1 pieces have changed or cannot be read, 2 usage or settings, 3 the files are missing or not
-understood, 130 stopped by the user.";
+Exit codes: 0 all is well, 1 files are damaged or missing, or there is nothing to hold them against, 2 usage or settings,
+3 the files are missing or not understood, 130 stopped by the user.";
+
+const DOCTOR_HELP: &str = "\
+Exit codes: 0 nothing is in the way, 1 something does not work as asked for, 2 usage or settings, 130 stopped by the user.";
 
 /// Chat in the terminal with Kimi K3, streamed from disk on one ordinary machine.
 #[derive(Debug, Parser)]
@@ -134,8 +140,10 @@ pub(super) enum Verb {
     },
     /// Show how memory would be divided and what a token would cost, without loading anything
     Plan(Plan),
-    /// Check a checkpoint's files, all of their content too where it was sealed
+    /// Check a checkpoint's files, down to every byte, and repair them
     Verify(Verify),
+    /// What this machine can do, and what to do next
+    Doctor(Doctor),
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
@@ -189,12 +197,34 @@ pub(super) struct Plan {
     pub(super) json: bool,
 }
 
+/// A look at the machine.
+#[derive(Debug, Default, ClapArgs)]
+#[command(after_help = DOCTOR_HELP)]
+pub(super) struct Doctor {
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Folder in which /proc and /sys lie
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(super) root: Option<PathBuf>,
+}
+
 /// A look at all files.
 #[derive(Debug, Default, ClapArgs)]
-#[command(after_help = VERIFY_HELP)]
+#[command(after_help = VERIFY_HELP, group = ArgGroup::new("depth").multiple(false))]
+#[expect(clippy::struct_excessive_bools, reason = "one flag each, of which one may be given")]
 pub(super) struct Verify {
+    /// Only look at files, headers and sizes, also where there are checksums
+    #[arg(long, group = "depth")]
+    pub(super) quick: bool,
+    /// Hold every byte against the digests that were published; goes on where it was stopped
+    #[arg(long, group = "depth")]
+    pub(super) deep: bool,
+    /// The same, and fetch the files that are damaged or missing, and no others
+    #[arg(long, group = "depth")]
+    pub(super) repair: bool,
     /// Read everything and write down its checksums, so that every later read can be held against them
-    #[arg(long)]
+    #[arg(long, group = "depth")]
     pub(super) seal: bool,
     /// Print one JSON object, and nothing else
     #[arg(long)]

@@ -93,6 +93,11 @@ pub(super) fn run(args: &Download) -> Result<Done, UserError> {
     }
 }
 
+/// The real model into `folder`, from the hub and with the token that the environment names.
+pub(super) fn from_environment(folder: PathBuf) -> Result<Options, UserError> {
+    options(&Download { dir: Some(folder), jobs: JOBS as u64, ..Download::default() })
+}
+
 fn options(args: &Download) -> Result<Options, UserError> {
     let folder = match &args.dir {
         Some(dir) => dir.clone(),
@@ -140,7 +145,7 @@ fn next(args: &Download, summary: &Summary) -> String {
 }
 
 /// As a shell wants it.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '~' | '+');
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
@@ -186,7 +191,7 @@ impl From<&Error> for UserError {
                 "There is not enough room",
                 "Make room, or name a folder on another disk. What is there is kept.",
             ),
-            Error::Io { .. } => (ExitCode::Resources, "The system refuses", ""),
+            Error::Io { .. } | Error::File(_) => (ExitCode::Resources, "The system refuses", ""),
             Error::Manifest(_) | Error::Protocol(_) => {
                 (ExitCode::ModelFiles, "The hub's answer cannot be used", "")
             }

@@ -11,7 +11,8 @@
 //! | `kept`, `words` | a run's turn in a session, and the text of its ids |
 //! | `sessions` | the conversations that were written down: listed, shown, exported, deleted |
 //! | `plan` | how memory would be divided |
-//! | `verify` | checking a checkpoint, and sealing it |
+//! | `verify` | checking a checkpoint, repairing it, and sealing it |
+//! | `doctor` | what this machine can do |
 //! | `bench` | measuring the disk, decoding, and the arithmetic |
 //! | `json` | objects for scripts |
 //! | `error` | how a failure is printed |
@@ -19,6 +20,7 @@
 mod args;
 mod bench;
 mod chat;
+mod doctor;
 mod download;
 mod error;
 mod input;
@@ -92,6 +94,7 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
         Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),
         Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),
+        Some(Verb::Doctor(doctor)) => doctor::doctor(&args.common, doctor),
         Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),
         Some(Verb::Bench(Bench::Decode(decode))) => bench::decode::decode(&args.common, decode),
         Some(Verb::Bench(Bench::Kernels(kernels))) => bench::kernels::kernels(kernels),

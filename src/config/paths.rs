@@ -75,6 +75,11 @@ impl Paths {
         self.state.join("states")
     }
 
+    /// Folder of what is known of models: which files were found right, and when.
+    pub fn verified(&self) -> PathBuf {
+        self.state.join("verified")
+    }
+
     /// Folder of the models that the program laid out.
     pub fn models(&self) -> PathBuf {
         self.data.join("models")

@@ -261,12 +261,7 @@ fn budget(asked: Option<Bytes>, machine: &Machine) -> Result<Bytes, UserError> {
             let detail = "the system does not tell how much is free".to_owned();
             Err(too_little(detail).with_hint("Say how much to use with --memory, like --memory 8GiB."))
         }
-        // The rest is for other programs, and for the cache that the system keeps of files. Where little is free others
-        // have much, and may soon want a little more: a part of the whole stays free as well.
-        None => {
-            let spare = (machine.available / 5).max(machine.total / 16);
-            Ok(Bytes(machine.available.saturating_sub(spare)))
-        }
+        None => Ok(Bytes(machine.budget())),
     }
 }
 

@@ -29,6 +29,15 @@ impl Tier {
         }
     }
 
+    /// What a processor must have for it, as Linux spells it in `/proc/cpuinfo`.
+    pub const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::Scalar => &[],
+            Self::Avx2 => &["avx2", "fma"],
+            Self::Avx512 => &["avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"],
+        }
+    }
+
     /// Whether this machine has it.
     pub fn is_available(self) -> bool {
         match self {
@@ -234,6 +243,16 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[test]
+    fn what_the_system_lists_is_what_the_processor_says() {
+        let listed = crate::sys::cpu::processors_at(std::path::Path::new("/")).unwrap().features;
+        for tier in Tier::ALL {
+            let all = tier.features().iter().all(|feature| listed.contains(*feature));
+            assert_eq!(all, tier.is_available(), "{tier:?}");
+        }
+    }
 
     #[test]
     fn the_environment_can_force_a_tier_and_must_name_a_known_one() {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
+use super::download::{self, Entry, Published};
 use crate::checkpoint::Manifest;
 use crate::config::Paths;
 
@@ -85,6 +86,26 @@ pub fn ensure(paths: &Paths) -> Result<PathBuf, Error> {
         let _ = fs::remove_file(folder.join(Manifest::FILE));
     }
     Ok(folder)
+}
+
+/// What the program knows of the small model's files, if `folder` is where it is laid out: the same as a download knows of
+/// those that it fetched.
+pub fn published(paths: &Paths, folder: &Path) -> Option<Published> {
+    let same = |path: &Path| fs::canonicalize(path).ok();
+    same(folder).filter(|folder| same(&paths.models().join(NAME)).as_ref() == Some(folder))?;
+    let entry = |(name, content): &(&str, &[u8])| Entry {
+        path: (*name).to_owned(),
+        size: content.len() as u64,
+        digest: download::Digest::Sha256(digest_on_record(name).to_owned()),
+    };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Some(Published {
+        repo: "this program".to_owned(),
+        revision: version.clone(),
+        commit: version,
+        files: FILES.iter().map(entry).collect(),
+        complete: None,
+    })
 }
 
 /// Writes `path`, whole or not at all, and the `folder` that it lies in where there is none.

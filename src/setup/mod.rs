@@ -1,11 +1,13 @@
-//! What makes a machine and a model ready: laying out the small model that is compiled in, fetching the real one, sealing
-//! and checking a checkpoint, measuring disks.
+//! What makes a machine and a model ready: looking at the machine, laying out the small model that is compiled in,
+//! fetching the real one, sealing and checking a checkpoint, measuring disks.
 
 mod bundled;
 pub mod disk;
+pub mod doctor;
 pub mod download;
 mod rates;
 pub mod seal;
+pub mod verify;
 
-pub use bundled::{Error, NAME, ensure};
+pub use bundled::{Error, NAME, ensure, published};
 pub use rates::{MeasuredRates, Measurement};

@@ -1,4 +1,6 @@
-//! Other processes: whether the one that left a note is still there.
+//! Processes: whether the one that left a note is still there, and how many files this one may open.
+
+use std::path::Path;
 
 /// When a process began, in the system's own count; tells it from a later one with the same number. `None` where the
 /// system does not tell or there is no such process.
@@ -13,6 +15,19 @@ pub fn started(pid: u32) -> Option<u64> {
 pub fn exists(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}
+
+/// Files that this process may have open at once, and the most that it could ask for, on the Linux whose `/proc` lies
+/// under `root`; `u64::MAX` where there is no limit.
+pub fn open_files_at(root: &Path) -> Option<(u64, u64)> {
+    let limits = std::fs::read_to_string(root.join("proc/self/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut fields = line.split_whitespace();
+    let mut next = || match fields.next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    };
+    Some((next()?, next()?))
 }
 
 /// The name of this machine.
@@ -31,6 +46,20 @@ mod tests {
         child.wait().unwrap();
         assert!(!exists(child.id()));
         assert!(!exists(0) && !exists(u32::MAX));
+    }
+
+    #[test]
+    fn the_limit_of_open_files_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let limits = |text: &str| {
+            std::fs::write(dir.path().join("proc/self/limits"), text).unwrap();
+            open_files_at(dir.path())
+        };
+        let head = "Limit    Soft Limit   Hard Limit  Units\n";
+        assert_eq!(limits(&format!("{head}Max open files   1024   524288   files\n")), Some((1024, 524_288)));
+        assert_eq!(limits(&format!("{head}Max open files   64   unlimited   files\n")), Some((64, u64::MAX)));
+        assert_eq!(limits(head), None);
     }
 
     #[cfg(target_os = "linux")]

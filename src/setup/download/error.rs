@@ -42,6 +42,9 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// A file could not be read.
+    #[error(transparent)]
+    File(#[from] crate::sys::file::Error),
     /// Another download has this folder.
     #[error("{} is being written by {holder}", folder.display())]
     Locked {

@@ -136,7 +136,7 @@ impl<'a> Job<'a> {
             }
             !shared.stopped()
         };
-        match partial::judge(&self.places, self.entry, &mut on_bytes)? {
+        match partial::judge(&shared.folder, self.entry, &mut on_bytes)? {
             Some(Judgement::Right) => {
                 shared.note(self.index, self.entry.size);
                 return Ok(State::Complete);

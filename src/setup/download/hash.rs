@@ -15,7 +15,7 @@ pub(super) enum Hasher {
 
 /// What the bytes say about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(in crate::setup) enum Judgement {
     /// The digest is the published one.
     Right,
     /// It is another: this one.

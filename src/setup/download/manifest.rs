@@ -67,6 +67,16 @@ impl Digest {
             Self::Unknown => String::new(),
         }
     }
+
+    /// The digest with this label, if it is one.
+    pub(super) fn of_label(label: &str) -> Option<Self> {
+        match label.split_once(':') {
+            None if label.is_empty() => Some(Self::Unknown),
+            Some(("sha256", hex)) if is_hex(hex, 64) => Some(Self::Sha256(hex.to_owned())),
+            Some(("git", hex)) if is_hex(hex, 40) => Some(Self::GitBlob(hex.to_owned())),
+            _ => None,
+        }
+    }
 }
 
 /// A file that the hub has.
@@ -78,6 +88,13 @@ pub struct Entry {
     pub size: u64,
     /// What it must hash to.
     pub digest: Digest,
+}
+
+impl Entry {
+    /// The same, if its path is the name of a file below the folder.
+    pub(super) fn sound(self) -> Option<Self> {
+        problem_of(&self.path).is_none().then_some(self)
+    }
 }
 
 #[derive(Deserialize)]

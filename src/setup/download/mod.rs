@@ -43,8 +43,12 @@ pub use error::{Access, Error};
 pub use http::Token;
 pub use manifest::{Digest, Entry, Error as ManifestError};
 pub use progress::{Connection, Snapshot, State, Trouble};
+pub use record::Published;
 pub use run::{Event, Summary, Wanted, run};
 pub use table::{Row, Table};
+
+pub(super) use hash::Judgement;
+pub(super) use partial::judge;
 
 /// Where the real model is published.
 pub const REPO: &str = "moonshotai/Kimi-K3";

@@ -22,7 +22,7 @@ use super::manifest::{self, Entry, Listing};
 use super::pace::Typical;
 use super::partial::Places;
 use super::progress::{Progress, Snapshot, State, Trouble};
-use super::record::{self, Record};
+use super::record::{self, Listed, Record};
 use super::{Options, pattern, plan};
 use crate::sys::disk;
 
@@ -126,12 +126,12 @@ pub fn run(
     });
 
     let mut entries = asker.list(&choice.commit, tell)?;
-    let listed = entries.len();
+    let listed: Vec<_> = entries.iter().map(Listed::from).collect();
     entries.retain(|entry| {
         options.only.is_empty() || options.only.iter().any(|only| pattern::matches(only, &entry.path))
     });
     if entries.is_empty() {
-        return Err(Error::NothingWanted { files: listed, patterns: options.only.join(" or ") });
+        return Err(Error::NothingWanted { files: listed.len(), patterns: options.only.join(" or ") });
     }
     let here: Vec<u64> = entries.iter().map(|entry| kept(options, &choice.commit, entry)).collect();
     let (entries, here) = plan::order(entries, here);
@@ -141,11 +141,14 @@ pub fn run(
     look_for_room(options, bytes.saturating_sub(kept))?;
     fs::create_dir_all(&options.folder).map_err(Error::io("create", &options.folder))?;
     let lock = Lock::take(&options.folder)?;
+    // Files that are not wanted now stay as complete as they were.
+    let others_are = record.is_some_and(|record| record.complete && record.commit == choice.commit);
     let mut record = Record {
         repo: options.repo.clone(),
         revision: choice.revision,
         commit: choice.commit.clone(),
         complete: false,
+        files: listed,
     };
     record.write(&options.folder)?;
     let listed_file =
@@ -190,7 +193,7 @@ pub fn run(
     if !given_up.is_empty() {
         return Err(Error::Incomplete { files: count, missing: given_up });
     }
-    record.complete = listed == count;
+    record.complete = others_are || record.files.len() == count;
     record.write(&options.folder)?;
     let unverified = shared.entries.iter().zip(&states).filter(|(_, state)| **state == State::Unverified);
     Ok(Summary {

@@ -55,6 +55,41 @@ pub fn machine_at(root: &Path) -> Option<Machine> {
     }))
 }
 
+impl Machine {
+    /// Memory for a program that is left to choose: what is free, with room for others. They may want a little more soon,
+    /// and the system's cache of files wants some as well; where little is free others have much, so a part of the
+    /// whole stays free too.
+    pub fn budget(&self) -> u64 {
+        self.available.saturating_sub((self.available / 5).max(self.total / 16))
+    }
+}
+
+/// Memory beside the memory: what can be swapped out, and pages of a larger size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// Bytes of swap in all.
+    pub swap_total: u64,
+    /// Of these free.
+    pub swap_free: u64,
+    /// When the system makes large pages of small ones: `always`, `madvise` or `never`; nothing where it does not tell.
+    pub huge: Option<String>,
+}
+
+/// The pages of the Linux whose `/proc` and `/sys` lie under `root`.
+pub fn pages_at(root: &Path) -> Pages {
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap_or_default();
+    let meminfo = read("proc/meminfo");
+    let huge = read("sys/kernel/mm/transparent_hugepage/enabled");
+    // The choice stands in brackets among the others.
+    let chosen =
+        huge.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.to_owned());
+    Pages {
+        swap_total: kib_field(&meminfo, "SwapTotal:").unwrap_or(0),
+        swap_free: kib_field(&meminfo, "SwapFree:").unwrap_or(0),
+        huge: chosen,
+    }
+}
+
 /// What this process has in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {

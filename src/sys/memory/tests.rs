@@ -150,6 +150,24 @@ fn garbage_limits_nothing() {
 }
 
 #[test]
+fn swap_and_large_pages_are_read_and_may_be_missing() {
+    let fake = Fake::new("", "");
+    assert_eq!(pages_at(fake.0.path()), Pages::default());
+    fake.file("proc/meminfo", "SwapTotal:  2048 kB\nSwapFree:  1024 kB\n");
+    fake.file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    let pages = Pages { swap_total: 2 << 20, swap_free: 1 << 20, huge: Some("madvise".to_owned()) };
+    assert_eq!(pages_at(fake.0.path()), pages);
+}
+
+#[test]
+fn a_program_that_chooses_leaves_room_for_others() {
+    assert_eq!(machine_of(16 * GIB, 10 * GIB, None).budget(), 8 * GIB);
+    // Where little is free, a part of the whole stays free.
+    assert_eq!(machine_of(16 * GIB, 2 * GIB, None).budget(), GIB);
+    assert_eq!(machine_of(16 * GIB, GIB / 2, None).budget(), 0);
+}
+
+#[test]
 fn the_machine_of_this_test_has_memory() {
     let machine = machine();
     assert!(machine.total >= machine.available && machine.total > 1 << 20, "{machine:?}");
