@@ -21,5 +21,7 @@ mod released;
 mod resume;
 #[path = "download/support.rs"]
 mod support;
+#[path = "download/throughput.rs"]
+mod throughput;
 #[path = "download/waiting.rs"]
 mod waiting;

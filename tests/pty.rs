@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, clippy::exit, reason = "what fails here fails a test")]
 
+#[path = "download/hub.rs"]
+#[expect(dead_code, reason = "most of it misbehaves, and is needed where that is tested")]
+mod hub;
 #[path = "pty/lifecycle.rs"]
 mod lifecycle;
 #[path = "pty/program.rs"]
@@ -11,6 +14,8 @@ mod program;
 mod reading;
 #[path = "pty/scripted.rs"]
 mod scripted;
+#[path = "pty/setup.rs"]
+mod setup;
 #[path = "pty/terminal.rs"]
 mod terminal;
 #[path = "pty/turns.rs"]

@@ -18,6 +18,7 @@ Examples:
   dormouse                              chat with the small model that comes with the program
   dormouse --model ~/k3 --memory 24GiB  chat with Kimi K3 in 24 GiB
   dormouse --continue                   chat on where you left
+  dormouse setup                        from nothing to the real model
   dormouse run --prompt 'Hello!'        one answer on standard output
 
 Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
@@ -130,6 +131,8 @@ pub(super) enum Verb {
     },
     /// Generate one turn on standard output
     Run(Run),
+    /// Set up the real model, step by step; can be left at any moment
+    Setup(super::setup::Setup),
     /// Fetch the real model, or check it; can be left at any moment
     Download(super::download::Download),
     /// The conversations that were written down

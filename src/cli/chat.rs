@@ -6,13 +6,15 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::args::Common;
 use super::settings::Resolved;
+use super::setup::{self, Setup};
 use super::words::Words;
 use super::{Done, error, kept, no_resource, settings};
-use crate::engine::sampler;
+use crate::config::Paths;
+use crate::engine::{self, sampler};
 use crate::protocol::{Event, ExitCode, UserError};
 use crate::session::{Folder, Opened};
+use crate::setup as model;
 use crate::tui::{self, Exit, Files, Keeper, Options};
-use crate::{engine, setup};
 
 /// Messages that a newcomer could begin with, of what the small model can talk about.
 const SUGGESTIONS: [&str; 3] =
@@ -33,21 +35,24 @@ pub(super) enum Which<'a> {
 }
 
 /// Starts the engine and hands it to the screen.
-pub(super) fn chat(common: &Common, which: Which<'_>) -> Result<Done, UserError> {
+/// Where `asked` is something, it is the way to the real model that is shown first.
+pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> Result<Done, UserError> {
     let mut resolved = settings::resolve(common)?;
     // Before the small model is laid out: a script that forgot `run` should leave nothing behind.
     tui::check_terminal()?;
     let folder = kept::folder(&resolved.paths);
     let opened = open(&folder, &mut resolved, which)?;
+    let first = matches!(which, Which::New) && resolved.model.is_none() && is_new(&resolved.paths);
+    let setup = setup::on_screen(&resolved, asked, first)?;
     let settings = resolved.settings()?;
     // A session of the small model names its folder.
-    let bundled = resolved.paths.models().join(setup::NAME).canonicalize().ok();
+    let bundled = resolved.paths.models().join(model::NAME).canonicalize().ok();
     let full = settings.model.canonicalize().unwrap_or_else(|_unreadable| settings.model.clone());
     let demo = resolved.model.is_none() || bundled.is_some_and(|bundled| bundled == full);
     let name = full.file_name().map(|name| name.to_string_lossy().into_owned());
     let label = name.clone().unwrap_or_else(|| "Kimi K3".to_owned());
     let mut options = Options {
-        model_label: if demo { setup::NAME.to_owned() } else { label },
+        model_label: if demo { model::NAME.to_owned() } else { label },
         demo,
         thinking: resolved.thinking,
         sampling: resolved.sampling,
@@ -60,6 +65,7 @@ pub(super) fn chat(common: &Common, which: Which<'_>) -> Result<Done, UserError>
             draft: resolved.paths.draft(),
         }),
         settings,
+        setup: Some(setup),
         ..Options::default()
     };
     let mut keeper = Keeper::new(folder, full.to_string_lossy().into_owned(), name.unwrap_or_default());
@@ -97,6 +103,12 @@ fn wait_for_engine(events: &Receiver<Event>) {
             _ => {}
         }
     }
+}
+
+/// Whether the program was never started by this user: nothing of it is there yet.
+fn is_new(paths: &Paths) -> bool {
+    let traces = [paths.config_file(), paths.models(), paths.sessions(), paths.setup()];
+    !traces.iter().any(|path| path.exists())
 }
 
 /// Opens the session that was asked for. Where the user names no model, it is that of the session.

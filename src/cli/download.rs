@@ -12,7 +12,7 @@ use crate::protocol::{ExitCode, UserError};
 use crate::setup::download::{self, Access, ENDPOINT, Error, JOBS, Options, Summary, Token};
 use crate::sys::signals::StopSignal;
 use crate::units::Bytes;
-use show::Show;
+pub(super) use show::Show;
 
 /// The variable that holds the hub's address, in the hub's own tools as well.
 const ENDPOINT_VARIABLE: &str = "HF_ENDPOINT";
@@ -21,7 +21,7 @@ const TOKEN_VARIABLE: &str = "HF_TOKEN";
 const ENDPOINT_HELP: &str = "Address of the hub [default: that in HF_ENDPOINT, else https://huggingface.co]";
 const TOKEN_HELP: &str = "Variable of the environment that holds the hub's token [default: HF_TOKEN]";
 /// Name of the real model's folder.
-const NAME: &str = "Kimi-K3";
+pub(super) const NAME: &str = "Kimi-K3";
 
 const HELP: &str = "\
 Stop it whenever you like, with Ctrl-C or by pulling the plug: the same command goes on where it was. \
@@ -38,6 +38,19 @@ pub(super) struct Download {
     /// Where the files go [default: Kimi-K3 among the user's models]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    hub: Hub,
+    /// Only files whose path is like this, with * and ?; may be given several times
+    #[arg(long, value_name = "PATTERN")]
+    only: Vec<String>,
+    /// Print one JSON object for each event on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where from, and how.
+#[derive(Debug, Args)]
+pub(super) struct Hub {
     #[arg(long, value_name = "URL", help = ENDPOINT_HELP)]
     endpoint: Option<String>,
     /// Branch, tag or commit [default: that of the folder, else main]
@@ -51,15 +64,37 @@ pub(super) struct Download {
     /// Most bytes in a second, like 20MB
     #[arg(long, value_name = "RATE", value_parser = rate)]
     limit: Option<Bytes>,
-    /// Only files whose path is like this, with * and ?; may be given several times
-    #[arg(long, value_name = "PATTERN")]
-    only: Vec<String>,
-    /// Print one JSON object for each event on standard output
-    #[arg(long)]
-    json: bool,
     /// Bytes that are made safe at once
     #[arg(long, value_name = "SIZE", hide = true, value_parser = rate)]
     block: Option<Bytes>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { endpoint: None, revision: None, token_env: None, jobs: JOBS as u64, limit: None, block: None }
+    }
+}
+
+impl Hub {
+    /// The real model into `folder`, from the hub and with the token that were typed or that the environment names.
+    pub(super) fn options(&self, folder: PathBuf) -> Result<Options, UserError> {
+        let token = token(self.token_env.as_deref())?;
+        Ok(Options { token, ..self.without_token(folder) })
+    }
+
+    /// The same, as somebody whom the hub does not know.
+    pub(super) fn without_token(&self, folder: PathBuf) -> Options {
+        let defaults = Options::new(folder);
+        let endpoint = self.endpoint.clone().or_else(|| variable(ENDPOINT_VARIABLE));
+        Options {
+            endpoint: endpoint.unwrap_or_else(|| ENDPOINT.to_owned()),
+            revision: self.revision.clone(),
+            jobs: usize::try_from(self.jobs).unwrap_or(JOBS),
+            limit: self.limit.map(|limit| limit.0),
+            block: self.block.map_or(defaults.block, |block| block.0),
+            ..defaults
+        }
+    }
 }
 
 /// A size that is not zero, with or without `/s`.
@@ -95,7 +130,7 @@ pub(super) fn run(args: &Download) -> Result<Done, UserError> {
 
 /// The real model into `folder`, from the hub and with the token that the environment names.
 pub(super) fn from_environment(folder: PathBuf) -> Result<Options, UserError> {
-    options(&Download { dir: Some(folder), jobs: JOBS as u64, ..Download::default() })
+    Hub::default().options(folder)
 }
 
 fn options(args: &Download) -> Result<Options, UserError> {
@@ -103,26 +138,16 @@ fn options(args: &Download) -> Result<Options, UserError> {
         Some(dir) => dir.clone(),
         None => Paths::of_user()?.models().join(NAME),
     };
-    let defaults = Options::new(folder);
-    let endpoint = args.endpoint.clone().or_else(|| variable(ENDPOINT_VARIABLE));
-    Ok(Options {
-        endpoint: endpoint.unwrap_or_else(|| ENDPOINT.to_owned()),
-        revision: args.revision.clone(),
-        token: token(args)?,
-        jobs: usize::try_from(args.jobs).unwrap_or(JOBS),
-        limit: args.limit.map(|limit| limit.0),
-        only: args.only.clone(),
-        block: args.block.map_or(defaults.block, |block| block.0),
-        ..defaults
-    })
+    Ok(Options { only: args.only.clone(), ..args.hub.options(folder)? })
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-fn token(args: &Download) -> Result<Option<Token>, UserError> {
-    let name = args.token_env.as_deref().unwrap_or(TOKEN_VARIABLE);
+/// The token in the variable of this name, or in the usual one.
+fn token(typed: Option<&str>) -> Result<Option<Token>, UserError> {
+    let name = typed.unwrap_or(TOKEN_VARIABLE);
     // Whatever is wrong with it: its text is never shown.
     let bad = |problem: &str| {
         let detail = format!("the variable {name} {problem}");
@@ -130,7 +155,7 @@ fn token(args: &Download) -> Result<Option<Token>, UserError> {
     };
     match variable(name) {
         Some(text) => Token::new(&text).map(Some).ok_or_else(|| bad("holds what cannot be a token")),
-        None if args.token_env.is_some() => Err(bad("is not set")),
+        None if typed.is_some() => Err(bad("is not set")),
         None => Ok(None),
     }
 }

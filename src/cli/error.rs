@@ -5,6 +5,7 @@ use std::io::Write;
 use super::output::clean;
 use crate::protocol::{ExitCode, UserError};
 use crate::setup::seal;
+use crate::setup::wizard::Failure;
 use crate::{config, session, setup};
 
 /// Prints a failure to standard error. File names and stored text in it may hold control codes; they stay out.
@@ -20,13 +21,22 @@ pub(super) fn note(text: &str) {
 
 impl From<config::Error> for UserError {
     fn from(error: config::Error) -> Self {
-        let hint = match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&config::Error> for UserError {
+    fn from(error: &config::Error) -> Self {
+        let hint = match error {
             config::Error::NoHome => {
                 "Set HOME, or DORMOUSE_HOME to a folder for the program's files.".to_owned()
             }
             config::Error::Unreadable(_) => {
                 "Nobody needs a config file: make it readable or remove it, or set DORMOUSE_HOME to another folder."
                     .to_owned()
+            }
+            config::Error::Unwritable { .. } => {
+                "Make room or make it writable; the program runs with --model and --preset as well.".to_owned()
             }
             config::Error::File { .. } => {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
@@ -35,6 +45,18 @@ impl From<config::Error> for UserError {
             config::Error::Both(_) | config::Error::Value { .. } => String::new(),
         };
         Self::new(ExitCode::Usage, "Bad settings", error.to_string()).with_hint(hint)
+    }
+}
+
+impl From<&Failure> for UserError {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::Download(error) => error.as_ref().into(),
+            Failure::Files(error) => error.as_ref().into(),
+            Failure::Config(error) => error.as_ref().into(),
+            Failure::NoThread => Self::new(ExitCode::Resources, "The system refuses a thread", "")
+                .with_hint("Close other programs, and try again."),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `args` | what was typed, not yet looked at |
 //! | `settings` | what counts after the config file and the environment |
 //! | `chat` | the full-screen chat, which is what the program does without a verb |
+//! | `setup` | the way to the real model, on the screen or without a question |
 //! | `download` | fetches the real model, or checks it |
 //! | `run` | one turn for a script, on standard output |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
@@ -33,6 +34,7 @@ mod report;
 mod run;
 mod sessions;
 mod settings;
+mod setup;
 mod verify;
 mod words;
 
@@ -80,15 +82,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
-        None => chat::chat(&args.common, if args.go_on { Which::Last } else { Which::New }),
+        None => chat::chat(&args.common, if args.go_on { Which::Last } else { Which::New }, None),
         Some(_) if args.go_on => Err(UserError::new(
             ExitCode::Usage,
             "`--continue` stands alone here",
             "before a verb it means the chat, and another verb was given",
         )
         .with_hint("`dormouse run --session ID --continue` finishes a turn.")),
-        Some(Verb::Chat { session: None }) => chat::chat(&args.common, Which::New),
-        Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id)),
+        Some(Verb::Chat { session: None }) => chat::chat(&args.common, Which::New, None),
+        Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id), None),
+        Some(Verb::Setup(setup)) => setup::setup(&args.common, setup),
         Some(Verb::Download(download)) => download::run(download),
         Some(Verb::Run(run)) => run::run(&args.common, run),
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),

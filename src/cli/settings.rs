@@ -25,6 +25,8 @@ pub(super) struct Resolved {
     pub(super) model: Option<PathBuf>,
     /// Memory that the engine may use.
     pub(super) memory: Option<Bytes>,
+    /// The same by a name, where it was named so.
+    pub(super) preset: Option<Preset>,
     /// Positions of the context.
     pub(super) context: Option<usize>,
     /// How shards are read.
@@ -55,6 +57,7 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
     Ok(Resolved {
         model: written.get(Key::Model).map(folder).transpose()?,
         memory: memory(&written)?,
+        preset: preset(&written)?,
         context: written.get(Key::Context).map(|s| s.parse(positions)).transpose()?,
         reader: written.get(Key::Reader).map(|s| s.parse(reader)).transpose()?.flatten(),
         state_disk: written
@@ -104,6 +107,12 @@ fn memory(written: &Written) -> Result<Option<Bytes>, UserError> {
         Key::Preset => setting.parse(str::parse::<Preset>)?.memory(),
         _ => Some(setting.parse(str::parse::<Bytes>)?),
     })
+}
+
+/// The name of a size, where one was written.
+fn preset(written: &Written) -> Result<Option<Preset>, UserError> {
+    let setting = written.either([Key::Memory, Key::Preset])?.filter(|setting| setting.key == Key::Preset);
+    Ok(setting.map(|setting| setting.parse(str::parse::<Preset>)).transpose()?)
 }
 
 /// A folder. An empty name would be the current one, which nobody means.

@@ -10,7 +10,7 @@ use super::{Error, Key, Layer, Setting, Source};
 use crate::sys::file;
 
 /// Nobody writes more settings than this.
-const LIMIT: u64 = 1 << 20;
+pub(super) const LIMIT: u64 = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

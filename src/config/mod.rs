@@ -4,6 +4,7 @@
 //! value. So there is one parser for each setting whatever it came from, and every complaint names the place:
 //! `memory = "lots" (from DORMOUSE_MEMORY)`.
 
+mod edit;
 mod file;
 mod nearest;
 mod paths;
@@ -12,6 +13,7 @@ mod resolve;
 
 use std::path::PathBuf;
 
+pub use edit::write;
 pub use nearest::nearest;
 pub use paths::Paths;
 pub use preset::Preset;
@@ -26,6 +28,14 @@ pub enum Error {
     /// The config file exists and cannot be read.
     #[error(transparent)]
     Unreadable(#[from] crate::sys::file::Error),
+    /// The config file cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// The config file is not what it should be.
     #[error("{}, line {line}: {problem}", path.display())]
     File {

@@ -109,7 +109,7 @@ pub fn published(paths: &Paths, folder: &Path) -> Option<Published> {
 }
 
 /// Writes `path`, whole or not at all, and the `folder` that it lies in where there is none.
-pub(super) fn replace_in(folder: &Path, path: &Path, content: &[u8]) -> Result<(), Error> {
+pub(in crate::setup) fn replace_in(folder: &Path, path: &Path, content: &[u8]) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(io_error("create", folder))?;
     replace(path, content)
 }

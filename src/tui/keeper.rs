@@ -42,6 +42,11 @@ impl Keeper {
         Some(id.clone())
     }
 
+    /// What comes next is with the model of this folder and name.
+    pub(super) fn change_model(&mut self, folder: String, name: String) {
+        self.model = (folder, name);
+    }
+
     /// What comes next belongs to another session.
     pub(super) fn close(&mut self) {
         // What is left to write is written as the journal goes.

@@ -52,6 +52,7 @@ mod view;
 mod width;
 mod written;
 
+pub use app::SetUp;
 pub use clerk::Files;
 pub use error::Error;
 pub use keeper::Keeper;
@@ -89,6 +90,8 @@ pub struct Options {
     pub files: Option<Files>,
     /// The session that it is of, if it was opened again.
     pub session: Option<String>,
+    /// How the real model can be set up; nothing where it cannot be.
+    pub setup: Option<SetUp>,
     /// What the user is told first, if anything.
     pub notice: Option<String>,
     /// Which key does what.

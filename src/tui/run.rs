@@ -15,6 +15,7 @@ use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::{Error, Exit, Keeper, Options, numbers, past};
 use crate::protocol::{EVENTS, EngineLink, Event};
+use crate::setup::wizard::{Hands, News};
 
 /// The least time between two frames.
 const FRAME: Duration = Duration::from_millis(33);
@@ -36,12 +37,19 @@ pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Re
         options.earlier = past::read(&files.history);
     }
     let clerk = Clerk::start(options.files.clone())?;
+    let (hands, told) = match options.setup.clone() {
+        Some(setup) => {
+            let (hands, told) = Hands::new(setup.fetch, setup.subject, setup.paths);
+            (Some(hands), told)
+        }
+        None => (None, never()),
+    };
     let app = App::new(options, &Theme::from_env());
     let events = link.events.clone();
     let editing = None;
     let mut chat =
-        Chat { app, screen, link, events, keeper, clerk, pause, editing, left: None, stopped: false };
-    let exit = chat.run(&keys, &signals.arrived);
+        Chat { app, screen, link, events, keeper, clerk, pause, editing, left: None, stopped: false, hands };
+    let exit = chat.run(&keys, &signals.arrived, &told);
     for effect in chat.app.farewell() {
         // The engine may be gone or busy: leaving does not wait for it.
         let _ = chat.carry_out(effect);
@@ -63,10 +71,17 @@ struct Chat {
     left: Option<Exit>,
     /// Whether a continue signal is due that was already acted upon.
     stopped: bool,
+    /// They bring a download to its end when they go, which takes a moment: after the screen.
+    hands: Option<Hands>,
 }
 
 impl Chat {
-    fn run(&mut self, keys: &Receiver<Input>, signals: &Receiver<Signal>) -> Result<Exit, Error> {
+    fn run(
+        &mut self,
+        keys: &Receiver<Input>,
+        signals: &Receiver<Signal>,
+        told: &Receiver<News>,
+    ) -> Result<Exit, Error> {
         self.tick()?;
         for effect in self.app.start() {
             self.carry_out(effect)?;
@@ -121,6 +136,12 @@ impl Chat {
                         self.signal(signal)?;
                     }
                 }
+                recv(told) -> news => {
+                    self.tick()?;
+                    if let Ok(news) = news {
+                        self.update(Msg::Setup(news))?;
+                    }
+                }
                 recv(next) -> _ => self.tick()?,
             }
             // What has come meanwhile goes into the same frame; no more than the channel holds, so that a fast engine
@@ -128,6 +149,9 @@ impl Chat {
             for _ in 0..EVENTS {
                 let Ok(event) = self.events.try_recv() else { break };
                 self.event(Some(event))?;
+            }
+            while let Ok(news) = told.try_recv() {
+                self.update(Msg::Setup(news))?;
             }
             while let Ok(input) = keys.try_recv() {
                 self.input(input)?;
@@ -226,6 +250,15 @@ impl Chat {
                 }
             }
             Effect::Edit(draft) => self.edit(&draft)?,
+            Effect::Setup(order) => {
+                // Orders for others have been taken out before.
+                let _ = self.hands.as_mut().and_then(|hands| hands.carry_out(order));
+            }
+            Effect::Model(folder, name) => {
+                if let Some(keeper) = &mut self.keeper {
+                    keeper.change_model(folder.to_string_lossy().into_owned(), name);
+                }
+            }
             Effect::Mouse(on) => self.screen.set_mouse(on)?,
             Effect::Suspend => {
                 if !signals::stop_job() {

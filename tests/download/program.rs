@@ -163,3 +163,67 @@ fn d16_d19_twenty_kills_lose_next_to_nothing() {
     let total = files.iter().map(|file| file.bytes.len() as u64).sum::<u64>();
     assert!(twice > 0 && twice * 50 < total, "{twice} of {total} bytes came twice");
 }
+
+/// The whole way for a script: fetched, looked at, tried, written down, and then talked to without a flag.
+#[test]
+fn setup_asks_nothing_and_ends_with_a_model_that_answers() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<Served> = paths.filter(|path| path.is_file()).map(|path| Served::of(&path)).collect();
+    let (hub, place) = (Hub::good(files.clone()), Place::new());
+    let home = place.above().join("home");
+    let program = |arguments: &str| {
+        let mut command = command(arguments);
+        command.env("DORMOUSE_HOME", &home);
+        command
+    };
+    let setup = |arguments: &str| {
+        let mut command = program(&format!("setup --yes {arguments} --endpoint"));
+        command.arg(&hub.url).arg("--target").arg(&place.folder);
+        command.output().unwrap()
+    };
+    let output = setup("--json --preset ultra");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = events(&output);
+    let ready = told.last().unwrap();
+    assert_eq!((&ready["event"], &ready["preset"]), (&"ready".into(), &"ultra".into()));
+    assert!(ready["token_s"].as_f64().unwrap() > 0.0);
+    place.assert_whole(&files);
+    let config = std::fs::read_to_string(home.join("config.toml")).unwrap();
+    assert!(config.contains("preset = \"ultra\"") && config.contains("k3\""), "{config}");
+    let output = program("run --prompt Hello! --temperature 0 --max-tokens 5 --json").output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!answer["ids"].as_array().unwrap().is_empty(), "{answer}");
+
+    // Again, over a folder that is complete: nothing is fetched, and the user's own lines stay.
+    std::fs::write(home.join("config.toml"), "# mine\nthreads = 1\npreset = \"laptop\"\n").unwrap();
+    let before = hub.log().len();
+    let output = setup("");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(hub.log().len(), before);
+    let config = std::fs::read_to_string(home.join("config.toml")).unwrap();
+    assert!(config.starts_with("# mine\nthreads = 1\npreset = \"laptop\"\nmodel = "), "{config}");
+}
+
+#[test]
+fn setup_refuses_what_cannot_be() {
+    let (hub, place) = (Hub::good(model()), Place::new());
+    let home = place.above().join("home");
+    let setup = |arguments: &str| {
+        let mut command = command(&format!("setup --yes {arguments} --endpoint"));
+        command.arg(&hub.url).env("DORMOUSE_HOME", &home);
+        command.output().unwrap()
+    };
+    let target = |folder: &std::path::Path| format!("--target {}", folder.display());
+    assert_eq!(setup("").status.code(), Some(2), "where to?");
+    assert_eq!(setup(&format!("{} --memory 3GB", target(&place.folder))).status.code(), Some(2));
+    std::fs::create_dir_all(&place.folder).unwrap();
+    std::fs::write(place.folder.join("file"), "").unwrap();
+    let output = setup(&target(&place.folder.join("file")));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("There is a file of that name"), "{}", stderr(&output));
+    // What comes is no model, and is not asked for a second time.
+    let output = setup(&target(&place.folder.join("k3")));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(!home.join("config.toml").exists());
+}

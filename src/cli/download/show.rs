@@ -1,6 +1,7 @@
 //! What a person sees of a download on standard error, and what a script reads of it on standard output.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::units::{Bytes, Percent, Rate, Seconds};
 const SHORT: usize = 12;
 
 /// Events as they come.
-pub(super) struct Show {
+pub(in crate::cli) struct Show {
     json: bool,
     terminal: bool,
     /// A line is on the terminal that is drawn over itself.
@@ -21,11 +22,11 @@ pub(super) struct Show {
 }
 
 impl Show {
-    pub(super) fn new(json: bool) -> Self {
+    pub(in crate::cli) fn new(json: bool) -> Self {
         Self { json, terminal: !json && stderr().is_terminal(), drawn: false }
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(in crate::cli) fn event(&mut self, event: &Event) {
         if self.json {
             return object(&as_json(event));
         }
@@ -36,7 +37,7 @@ impl Show {
         }
     }
 
-    pub(super) fn done(&mut self, summary: &Summary, next: &str) {
+    pub(in crate::cli) fn done(&mut self, summary: &Summary, next: &str) {
         if self.json {
             return object(&json!({
                 "event": "done",
@@ -62,7 +63,23 @@ impl Show {
         self.line(next);
     }
 
-    pub(super) fn stopped(&mut self) {
+    /// The model that was fetched can be talked to.
+    pub(in crate::cli) fn ready(&mut self, folder: &Path, preset: &str, token_s: Option<f64>, config: &Path) {
+        if self.json {
+            return object(&json!({
+                "event": "ready",
+                "folder": folder.to_string_lossy(),
+                "preset": preset,
+                "token_s": token_s,
+                "config": config.to_string_lossy(),
+            }));
+        }
+        let token = token_s.map_or_else(String::new, |s| format!(" A token took {}.", Seconds(s)));
+        self.line(&format!("{} can be talked to, with the budget {preset}.{token}", folder.display()));
+        self.line(&format!("{} says so: `dormouse` chats with it.", config.display()));
+    }
+
+    pub(in crate::cli) fn stopped(&mut self) {
         if self.json {
             return object(&json!({ "event": "stopped" }));
         }
@@ -70,7 +87,7 @@ impl Show {
     }
 
     /// The error itself is printed by whoever ends the program.
-    pub(super) fn failed(&mut self, error: &Error) {
+    pub(in crate::cli) fn failed(&mut self, error: &Error) {
         if self.json {
             let mut value = json!({ "event": "failed", "error": error.to_string() });
             if let Error::NoSpace { missing, .. } = error {

@@ -12,8 +12,10 @@ use crate::tui::transcript::Facts;
 impl App {
     pub(super) fn engine_event(&mut self, event: Event) -> Vec<Effect> {
         match event {
+            Event::Ready(_) | Event::Failed(_) if self.is_stale() => {}
             Event::Ready(facts) => {
                 self.engine = Engine::Ready(facts);
+                return self.trial_loaded();
             }
             Event::Prompt { turn, ids, reused } => {
                 if let Some(facts) = self.facts_of(turn) {
@@ -27,9 +29,15 @@ impl App {
                 }
             }
             Event::Delta { turn, part } => self.delta(turn, part),
-            Event::Finished { turn, outcome } => return self.finish(turn, *outcome),
+            Event::Finished { turn, outcome } => {
+                return match self.trial_finished(turn, &outcome) {
+                    Some(effects) => effects,
+                    None => self.finish(turn, *outcome),
+                };
+            }
             Event::Failed(error) => {
-                let effects = self.fail_running(&error);
+                let mut effects = self.fail_running(&error);
+                effects.extend(self.trial_failed(&error));
                 self.engine = Engine::Failed(error);
                 return effects;
             }
@@ -42,11 +50,10 @@ impl App {
     }
 
     pub(super) fn engine_gone(&mut self) -> Vec<Effect> {
-        let effects = self.fail_running(&UserError::new(
-            ExitCode::Invalid,
-            "The engine has left",
-            "its thread ended without an answer",
-        ));
+        let error =
+            UserError::new(ExitCode::Invalid, "The engine has left", "its thread ended without an answer");
+        let mut effects = self.fail_running(&error);
+        effects.extend(self.trial_failed(&error));
         // A failure that it told before it left says more.
         if !matches!(self.engine, Engine::Failed(_)) {
             self.engine = Engine::Gone;

@@ -17,10 +17,16 @@ impl App {
         if self.help.is_some() {
             return vec![Context::Help, Context::Anywhere];
         }
-        if let Some(context) = self.mode.context() {
-            return vec![context, Context::Chat, Context::Anywhere];
+        if let Some(contexts) = self.setup_contexts() {
+            return contexts;
         }
-        let mut contexts = Vec::with_capacity(8);
+        if let Some(context) = self.mode.context() {
+            return vec![context, Context::Chat, Context::Edit, Context::Anywhere];
+        }
+        let mut contexts = Vec::with_capacity(10);
+        if self.greeting().is_some() && self.composer.text().is_empty() {
+            contexts.push(Context::Greeting);
+        }
         if !self.completions().is_empty() {
             if self.composer.word_before().starts_with('@') {
                 contexts.push(Context::Files);
@@ -37,7 +43,7 @@ impl App {
             contexts.push(Context::Failed);
         }
         contexts.push(if self.running.is_some() { Context::Running } else { Context::Idle });
-        contexts.extend([Context::Chat, Context::Anywhere]);
+        contexts.extend([Context::Chat, Context::Edit, Context::Anywhere]);
         contexts
     }
 
@@ -67,7 +73,7 @@ impl App {
             && self.help.is_none()
         {
             let mut bytes = [0; 4];
-            self.edit(|composer| composer.insert(c.encode_utf8(&mut bytes)));
+            return self.write(|composer| composer.insert(c.encode_utf8(&mut bytes)));
         }
         Vec::new()
     }

@@ -10,6 +10,9 @@ mod mode;
 mod pulse;
 mod queue;
 mod recall;
+mod setup;
+
+use std::path::PathBuf;
 
 use crossterm::event::KeyEvent;
 
@@ -19,6 +22,9 @@ pub(crate) use self::keys::STATS_FROM;
 pub(crate) use self::mode::Mode;
 pub(crate) use self::pulse::Pulse;
 pub(crate) use self::queue::Queue;
+pub use self::setup::SetUp;
+use self::setup::Setup;
+pub(crate) use self::setup::Shown;
 use super::Options;
 use super::composer::Composer;
 use super::draft::{Chip, Draft};
@@ -28,6 +34,7 @@ use super::transcript::{Facts, Scrollback};
 use crate::chat::Transcript;
 use crate::protocol::{CancelFlag, Command, Event, ModelFacts, Sample, Thinking, TurnId, UserError};
 use crate::session::Record;
+use crate::setup::wizard::{News, Order};
 
 /// Seconds that a notice stays.
 const NOTICE_S: f64 = 6.0;
@@ -65,6 +72,8 @@ pub(crate) enum Msg {
     Edited(Result<String, String>),
     /// Something that was asked for was done, or not.
     Told(String),
+    /// Something has come of setting up.
+    Setup(News),
     /// The engine has something to say.
     Engine(Event),
     /// The engine's end of the channels is closed.
@@ -82,6 +91,8 @@ pub(crate) enum Effect {
     Cancel(CancelFlag),
     /// Write this down; its time is not known here.
     Record(Record),
+    /// Carry this out, of setting up.
+    Setup(Order),
     /// What comes next is another conversation.
     CloseSession,
     /// Remember this message for the next start.
@@ -94,6 +105,8 @@ pub(crate) enum Effect {
     Attach(String),
     /// Let the user write this in his editor.
     Edit(String),
+    /// From here on it is with the model of this folder and name.
+    Model(PathBuf, String),
     /// Take the mouse, or give it back to the terminal.
     Mouse(bool),
     /// Go back to the shell until it lets us continue.
@@ -170,6 +183,10 @@ pub(crate) struct App {
     /// Whether the wheel is ours.
     pub(crate) mouse: bool,
     pub(crate) notice: Option<Notice>,
+    /// Setting up the real model, where that is possible.
+    setup: Option<Setup>,
+    /// What it wants done first.
+    first_orders: Vec<Order>,
     /// How the panel and the status line see the numbers.
     pub(crate) pulse: Pulse,
     /// How often Ctrl-C was pressed while the turn was already stopping.
@@ -193,7 +210,14 @@ impl App {
             history.keep(&Draft::from(turn.user.as_str()));
         }
         let notice = options.notice.take().map(|text| Notice { text, until: FIRST_NOTICE_S });
+        let (setup, first_orders) = options
+            .setup
+            .take()
+            .map(|setup| Setup::new(setup.start))
+            .map_or((None, Vec::new()), |(setup, orders)| (Some(setup), orders));
         Self {
+            setup,
+            first_orders,
             thinking: options.thinking,
             session: options.session.take(),
             next_turn: transcript.turns().len() as u64 + 1,
@@ -224,8 +248,11 @@ impl App {
     }
 
     /// What there is to do when the screen comes up.
-    pub(crate) fn start(&self) -> Vec<Effect> {
-        vec![Effect::Send(Command::Load(self.options.settings.clone()))]
+    pub(crate) fn start(&mut self) -> Vec<Effect> {
+        let mut effects = vec![Effect::Send(Command::Load(self.options.settings.clone()))];
+        let orders = std::mem::take(&mut self.first_orders);
+        effects.extend(self.setup_orders(orders));
+        effects
     }
 
     /// What there is to do when the screen is left.
@@ -251,7 +278,12 @@ impl App {
                 effects
             }
             Msg::Paste(text) => {
+                if self.setup_page().is_some() && self.help.is_none() {
+                    return self.write(|line| line.insert(&text));
+                }
+                let mut effects = Vec::new();
                 if self.help.is_none() {
+                    effects = self.leave_greeting();
                     match self.mode {
                         Mode::Write | Mode::Browse(_) => {
                             self.mode = Mode::Write;
@@ -260,7 +292,8 @@ impl App {
                         Mode::Find(_) | Mode::Recall(_) => self.edit(|line| line.insert(&text)),
                     }
                 }
-                self.ask_for_files()
+                effects.extend(self.ask_for_files());
+                effects
             }
             Msg::Listed { word, files } => self.listed(word, files),
             Msg::Attached { word, file } => self.attached(&word, file),
@@ -277,6 +310,7 @@ impl App {
                 self.notify("Shift and drag selects text; F3 gives the mouse back to the terminal.");
                 Vec::new()
             }
+            Msg::Setup(news) => self.setup_news(news),
             Msg::Engine(event) => self.engine_event(event),
             Msg::EngineGone => self.engine_gone(),
             Msg::EngineBusy => self.engine_busy(),
@@ -298,7 +332,10 @@ impl App {
 
     /// Whether something on the screen changes with time alone.
     pub(crate) fn moves(&self) -> bool {
-        self.running.is_some() || matches!(self.engine, Engine::Loading) || self.notice.is_some()
+        self.running.is_some()
+            || matches!(self.engine, Engine::Loading)
+            || self.notice.is_some()
+            || self.setup_moves()
     }
 
     /// Tells the user something.
@@ -307,9 +344,12 @@ impl App {
     }
 
     fn scroll(&mut self, rows: isize) {
-        match &mut self.help {
-            Some(top) => *top = top.saturating_add_signed(rows),
-            None => self.scrollback.scroll(rows),
+        if let Some(top) = &mut self.help {
+            *top = top.saturating_add_signed(rows);
+        } else if self.setup_page().is_some() {
+            self.scroll_setup(rows);
+        } else {
+            self.scrollback.scroll(rows);
         }
     }
 
@@ -335,5 +375,27 @@ impl App {
             Err(reason) => self.notify(format!("{reason} The draft is as it was.")),
         }
         Vec::new()
+    }
+
+    /// Changes what is being written: the name of a folder where that is asked for, else the text that has the keys.
+    pub(crate) fn write(&mut self, change: impl FnOnce(&mut Composer)) -> Vec<Effect> {
+        if self.setup_page().is_some() {
+            return self.edit_place(change);
+        }
+        // Whoever begins to write wants to chat.
+        let effects = self.leave_greeting();
+        self.edit(change);
+        effects
+    }
+
+    /// Moves the caret of what is being written.
+    pub(crate) fn move_caret(&mut self, to: impl FnOnce(&mut Composer)) {
+        if self.setup_page().is_some() {
+            if let Some(setup) = &mut self.setup {
+                to(setup.editor());
+            }
+        } else {
+            self.go(to);
+        }
     }
 }

@@ -75,6 +75,27 @@ pub(crate) const TABLE: &[Entry] = &[
         run: |app, _| Ok(app.toggle_mouse()),
     },
     Entry {
+        name: "/setup",
+        takes: Takes::Nothing,
+        help: "set up Kimi K3, from where it was left",
+        screen_only: true,
+        run: |app, _| app.open_setup(),
+    },
+    Entry {
+        name: "/download",
+        takes: Takes::Nothing,
+        help: "how far the download of Kimi K3 is",
+        screen_only: true,
+        run: |app, _| app.open_download(),
+    },
+    Entry {
+        name: "/doctor",
+        takes: Takes::Nothing,
+        help: "what this machine can do",
+        screen_only: true,
+        run: |app, _| app.open_doctor(),
+    },
+    Entry {
         name: "/quit",
         takes: Takes::Nothing,
         help: "leave",

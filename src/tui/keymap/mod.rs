@@ -39,13 +39,23 @@ pub(crate) enum Context {
     Idle,
     /// The conversation and the composer have the keyboard.
     Chat,
+    /// Something is being written: a message, or the name of a folder.
+    Edit,
+    /// The greeting stands over an empty draft.
+    Greeting,
+    /// A step of setting up has the keyboard.
+    Setup,
+    /// A step in which something runs that can be stopped.
+    Pausable,
+    /// A page that is only read has it.
+    Page,
     /// Whatever has the keyboard.
     Anywhere,
 }
 
 impl Context {
     /// All of them.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 18] = [
         Self::Help,
         Self::Find,
         Self::Browse,
@@ -58,6 +68,11 @@ impl Context {
         Self::Running,
         Self::Idle,
         Self::Chat,
+        Self::Edit,
+        Self::Greeting,
+        Self::Setup,
+        Self::Pausable,
+        Self::Page,
         Self::Anywhere,
     ];
 
@@ -76,13 +91,21 @@ impl Context {
             Self::Running => "running",
             Self::Idle => "idle",
             Self::Chat => "chat",
+            Self::Edit => "edit",
+            Self::Greeting => "greeting",
+            Self::Setup => "setup",
+            Self::Pausable => "pausable",
+            Self::Page => "page",
             Self::Anywhere => "anywhere",
         }
     }
 
     /// Whether letters are written there.
     const fn takes_text(self) -> bool {
-        !matches!(self, Self::Help | Self::Browse)
+        !matches!(
+            self,
+            Self::Help | Self::Browse | Self::Greeting | Self::Setup | Self::Pausable | Self::Page
+        )
     }
 }
 

@@ -2,9 +2,11 @@
 //! the help and offered in the palette without a word elsewhere.
 
 use super::Context::{
-    Anywhere, Browse, Chat, Command, Empty, Failed, Files, Find, Help, Idle, Queued, Recall, Running,
+    Anywhere, Browse, Chat, Command, Edit, Empty, Failed, Files, Find, Greeting, Help, Idle, Page, Pausable,
+    Queued, Recall, Running, Setup,
 };
 use super::{Binding, Context, Run};
+use crate::setup::wizard::Act;
 use crate::tui::app::{App, Effect};
 use crate::tui::composer::Composer;
 
@@ -53,6 +55,26 @@ pub(crate) const TABLE: &[Binding] = &[
     shown("back", bind(Recall, "earlier-back", &["esc"], "earlier messages: back to the draft", App::back)),
 
     bind(Files, "close-list", &["esc"], "close the list of files", App::close_list),
+
+    shown("choose", bind(Greeting, "choose-up", &["up"], "the choice above", |app| app.setup_move(-1))),
+    bind(Greeting, "choose-down", &["down"], "the choice below", |app| app.setup_move(1)),
+    shown("take it", bind(Greeting, "go-on", &["enter"], "go on with setting up", |app| app.setup_act(Act::Next))),
+    bind(Greeting, "go-back", &["esc"], "back to the step before", |app| app.setup_act(Act::Back)),
+    shown("go on", bind(Setup, "go-on", &["enter"], "", |app| app.setup_act(Act::Next))),
+    shown("back", bind(Setup, "go-back", &["esc"], "", |app| app.setup_act(Act::Back))),
+    shown("pause", bind(Pausable, "pause", &["space"], "pause the download or go on with it; do without the trial",
+        |app| app.setup_act(Act::Pause))),
+    shown("choose", bind(Setup, "choose-up", &["up"], "", |app| app.setup_move(-1))),
+    bind(Setup, "choose-down", &["down"], "", |app| app.setup_move(1)),
+    bind(Setup, "setup-page-up", &["pgup"], "scroll a page of setting up by ten rows", |app| app.setup_move(-10)),
+    bind(Setup, "setup-page-down", &["pgdn"], "scroll it down", |app| app.setup_move(10)),
+    shown("to the chat", bind(Setup, "leave-setup", &["ctrl-c"], "to the chat; what runs goes on", App::close_setup)),
+    shown("close", bind(Page, "leave-setup", &["esc", "q", "enter", "ctrl-c"], "", App::close_setup)),
+    shown("scroll", bind(Page, "choose-up", &["up"], "", |app| app.setup_move(-1))),
+    bind(Page, "choose-down", &["down"], "", |app| app.setup_move(1)),
+    bind(Page, "setup-page-up", &["pgup"], "", |app| app.setup_move(-10)),
+    bind(Page, "setup-page-down", &["pgdn"], "", |app| app.setup_move(10)),
+
     shown("stop", bind(Running, "stop", &["esc"], "stop the turn; what was said stays", App::stop)),
     shown("load again", bind(Failed, "load-again", &["ctrl-r"], "load the model again after a failure", App::reload)),
     shown("complete", bind(Command, "complete", &["tab"], "complete a command, or a file after @", App::complete)),
@@ -82,30 +104,29 @@ pub(crate) const TABLE: &[Binding] = &[
 
     bind(Chat, "up", &["up"], "row up; from the first one to earlier messages", App::up),
     bind(Chat, "down", &["down"], "row down; from the last one to later messages", App::down),
-    bind(Chat, "left", &["left", "ctrl-b"], "character left", |app| go(app, Composer::left)),
-    bind(Chat, "right", &["right"], "character right", |app| go(app, Composer::right)),
-    bind(Chat, "word-left", &["ctrl-left", "alt-left", "alt-b"], "word left", |app| go(app, Composer::word_left)),
-    bind(Chat, "word-right", &["ctrl-right", "alt-right", "alt-f"], "word right", |app| go(app, Composer::word_right)),
-    bind(Chat, "line-start", &["ctrl-a", "home"], "beginning of the line", |app| go(app, Composer::home)),
-    bind(Chat, "line-end", &["ctrl-e", "end"], "end of the line", |app| go(app, Composer::end)),
-    bind(Chat, "cut-to-end", &["ctrl-k"], "cut to the end of the line", |app| edit(app, Composer::kill_to_end)),
-    bind(Chat, "cut-to-start", &["ctrl-u"], "cut to its beginning", |app| edit(app, Composer::kill_to_start)),
-    bind(Chat, "cut-word", &["ctrl-w", "alt-backspace", "ctrl-backspace"], "cut a word",
+    bind(Edit, "left", &["left", "ctrl-b"], "character left", |app| go(app, Composer::left)),
+    bind(Edit, "right", &["right"], "character right", |app| go(app, Composer::right)),
+    bind(Edit, "word-left", &["ctrl-left", "alt-left", "alt-b"], "word left", |app| go(app, Composer::word_left)),
+    bind(Edit, "word-right", &["ctrl-right", "alt-right", "alt-f"], "word right", |app| go(app, Composer::word_right)),
+    bind(Edit, "line-start", &["ctrl-a", "home"], "beginning of the line", |app| go(app, Composer::home)),
+    bind(Edit, "line-end", &["ctrl-e", "end"], "end of the line", |app| go(app, Composer::end)),
+    bind(Edit, "cut-to-end", &["ctrl-k"], "cut to the end of the line", |app| edit(app, Composer::kill_to_end)),
+    bind(Edit, "cut-to-start", &["ctrl-u"], "cut to its beginning", |app| edit(app, Composer::kill_to_start)),
+    bind(Edit, "cut-word", &["ctrl-w", "alt-backspace", "ctrl-backspace"], "cut a word",
         |app| edit(app, Composer::kill_word)),
-    bind(Chat, "put-back", &["ctrl-y"], "put back what was cut", |app| edit(app, Composer::yank)),
-    bind(Chat, "backspace", &["backspace", "shift-backspace", "ctrl-h"], "delete before the caret",
+    bind(Edit, "put-back", &["ctrl-y"], "put back what was cut", |app| edit(app, Composer::yank)),
+    bind(Edit, "backspace", &["backspace", "shift-backspace", "ctrl-h"], "delete before the caret",
         |app| edit(app, Composer::backspace)),
-    bind(Chat, "delete", &["delete"], "delete after the caret", |app| edit(app, Composer::delete_next)),
+    bind(Edit, "delete", &["delete"], "delete after the caret", |app| edit(app, Composer::delete_next)),
 ];
 
-/// Changes the draft.
+/// Changes what is being written.
 fn edit(app: &mut App, change: fn(&mut Composer)) -> Vec<Effect> {
-    app.edit(change);
-    Vec::new()
+    app.write(change)
 }
 
 /// Moves the caret.
 fn go(app: &mut App, to: fn(&mut Composer)) -> Vec<Effect> {
-    app.go(to);
+    app.move_caret(to);
     Vec::new()
 }

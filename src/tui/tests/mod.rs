@@ -5,6 +5,7 @@ mod cost;
 mod frames;
 mod random;
 mod reading;
+mod setup;
 mod writing;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

@@ -28,12 +28,15 @@ fn hints(app: &App, room: usize) -> Line<'static> {
     let mut line = Line::from(" ");
     let mut used = 0;
     let mut told: Vec<&str> = Vec::new();
+    let mut labels: Vec<String> = Vec::new();
     for row in app.options.keymap.bindings() {
         let (Some(hint), Some(keys)) = (row.footer, row.keys.first()) else { continue };
-        if !contexts.contains(&row.context) || told.contains(&row.action) {
+        let label = keymap::label(keys);
+        // A key does what its narrowest row says, and rows of narrow contexts come first.
+        let known = told.contains(&row.action) || labels.contains(&label);
+        if !contexts.contains(&row.context) || known {
             continue;
         }
-        let label = keymap::label(keys);
         let columns = width::of(&label) + 1 + width::of(hint) + if used > 0 { 3 } else { 0 };
         if used + columns > room {
             continue;
@@ -41,7 +44,8 @@ fn hints(app: &App, room: usize) -> Line<'static> {
         if used > 0 {
             line.push_span(Span::styled(" · ", app.theme.dim));
         }
-        line.push_span(Span::styled(label, app.theme.text));
+        line.push_span(Span::styled(label.clone(), app.theme.text));
+        labels.push(label);
         line.push_span(Span::styled(format!(" {hint}"), app.theme.dim));
         used += columns;
         told.push(row.action);

@@ -24,6 +24,7 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
     let says = |text| Span::styled(text, theme.warn);
     let session =
         app.session.as_deref().map(|id| Span::styled(format!(" · {}", width::clean_line(id)), theme.dim));
+    let fetching = app.fetching().map(|text| Span::styled(format!(" · {text}"), theme.accent));
     let mut lines = if app.options.demo {
         vec![
             Line::from(vec![name.clone(), model.clone(), dot.clone(), says(DEMONSTRATION)]),
@@ -38,6 +39,16 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
         let mut line = line.clone();
         line.push_span(session);
         lines.insert(0, line);
+    }
+    // What is being fetched matters more than what the session is called.
+    if let Some(fetching) = fetching {
+        let with = |line: &Line<'static>| {
+            let mut line = line.clone();
+            line.push_span(fetching.clone());
+            line
+        };
+        let before: Vec<Line<'_>> = lines.iter().map(with).collect();
+        lines.splice(0..0, before);
     }
     let fits = |line: &&Line<'_>| width::of_line(line) <= usize::from(area.width);
     if let Some(line) = lines.iter().find(fits).or(lines.last()) {

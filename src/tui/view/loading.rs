@@ -79,7 +79,7 @@ fn described(facts: &ModelFacts) -> String {
 }
 
 /// Draws lines as one block in the middle; what does not fit is cut at the bottom.
-fn centred(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+pub(super) fn centred(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     let wide = lines.iter().map(width::of_line).max().unwrap_or(0);
     let wide = u16::try_from(wide).unwrap_or(u16::MAX).min(area.width);
     let tall = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height);

@@ -13,6 +13,7 @@ mod layout;
 mod loading;
 mod popup;
 mod queue;
+mod setup;
 mod stats;
 mod status;
 
@@ -39,6 +40,7 @@ pub(crate) fn prepare(app: &mut App, screen: Rect) {
     if let Some(top) = app.help {
         app.help = Some(top.min(help::last(app, areas.above_footer(screen))));
     }
+    setup::prepare(app, areas.above_footer(screen));
     let App { scrollback, transcript, facts, theme, show_thinking, mode, .. } = app;
     let look = Look {
         columns: usize::from(areas.text().width),
@@ -60,7 +62,9 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
     };
     let buffer = frame.buffer_mut();
     header::draw(app, areas.header, buffer);
-    if app.transcript.turns().is_empty() {
+    if let Some(wizard) = app.greeting() {
+        setup::draw_welcome(app, wizard, areas.conversation, buffer);
+    } else if app.transcript.turns().is_empty() {
         match app.engine {
             Engine::Loading => loading::draw(app, areas.conversation, buffer),
             _ => loading::draw_welcome(app, areas.conversation, buffer),
@@ -78,6 +82,12 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
     footer::draw(app, areas.footer, buffer);
     if app.help.is_some() {
         help::draw(app, areas.above_footer(screen), buffer);
+        return;
+    }
+    if app.setup_page().is_some() {
+        if let Some(caret) = setup::draw(app, areas.above_footer(screen), buffer) {
+            frame.set_cursor_position(caret);
+        }
         return;
     }
     popup::draw(app, &areas, buffer);
