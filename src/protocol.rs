@@ -4,10 +4,14 @@
 //! that a late one can be dropped. Numbers do not travel as events: the engine writes them into [`Telemetry`], and
 //! whoever shows them samples it. A turn is stopped through its [`CancelFlag`], which does not queue behind anything.
 
+mod count;
 mod error;
+mod layers;
+mod limits;
 mod message;
 mod plan;
 mod telemetry;
+mod took;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,10 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender};
 
+pub use count::{Count, Counter};
 pub use error::{ExitCode, UserError};
+pub use layers::{LayerCost, WATCHED_LAYERS};
+pub use limits::{Limit, Limits, ParseLimitError, Reached};
 pub use message::{Arguments, Conversation, Message, ResponseFormat, Thinking, ToolCall, ToolChoice};
 pub use plan::{KnownRates, Measured, PlanFacts, UsedRate};
-pub use telemetry::{ExpertCounts, Phase, Rates, Sample, Telemetry};
+pub use telemetry::{ExpertCounts, Phase, Rates, Sample, Telemetry, Wait};
+pub use took::{Took, median};
 
 use crate::units::Bytes;
 
@@ -114,6 +122,10 @@ pub struct TurnRequest {
     pub sampling: Sampling,
     /// Most tokens to generate; `None` is up to the context limit.
     pub max_tokens: Option<usize>,
+    /// How long it may think and answer.
+    pub limits: Limits,
+    /// Of `generated`, so many do not count for `limits`: the turn had ended at one, and is to go on from there.
+    pub allowed_from: usize,
     /// Tokens of the prompt that one pass computes together; `None` is the engine's choice. Never changes a bit.
     pub prefill_chunk: Option<usize>,
     /// Whether to send [`Event::Logits`] for the last prompt position and each generated step.
@@ -173,6 +185,15 @@ pub enum Event {
         id: u32,
         /// Where its text belongs.
         channel: Channel,
+    },
+    /// A pass that decoded one token has ended.
+    Step {
+        /// Its turn.
+        turn: TurnId,
+        /// Seconds that it took.
+        seconds: f64,
+        /// What it read and waited for.
+        cost: TokenCost,
     },
     /// The logits of one step, in f32, one for each id of the vocabulary.
     Logits {
@@ -263,17 +284,17 @@ pub struct Outcome {
     pub ids: Vec<u32>,
     /// The seed that was used.
     pub seed: u64,
+    /// Which limit ended it, where one did.
+    pub reached: Option<Reached>,
+    /// What it took, in short.
+    pub took: Took,
     /// What did not have to be computed.
     pub reused: Reused,
     /// Positions that were computed: what was not reused of the prompt and of the ids generated before, and each drawn
     /// token but the last.
     pub computed: usize,
-    /// Seconds that reading the prompt took.
-    pub prefill_s: f64,
     /// Seconds of each pass that decoded one token: one shorter than the drawn ids, since the first comes of the prefill.
     pub decode_s: Vec<f64>,
-    /// Seconds from the command to the first token, where there was one.
-    pub first_token_s: Option<f64>,
     /// Bytes of the trunk read from disk during the turn.
     pub trunk_bytes: u64,
     /// Bytes of experts read from disk during the turn.
@@ -288,17 +309,17 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of a turn in which nothing happened.
-    pub const fn new(finish: Finish) -> Self {
+    pub fn new(finish: Finish) -> Self {
         Self {
             finish,
             error: None,
             ids: Vec::new(),
             seed: 0,
+            reached: None,
+            took: Took::default(),
             reused: Reused { positions: 0, from: None, took_s: 0.0 },
             computed: 0,
-            prefill_s: 0.0,
             decode_s: Vec::new(),
-            first_token_s: None,
             trunk_bytes: 0,
             expert_bytes: 0,
             experts: ExpertCounts { requests: 0, resident: 0, reads: 0, bytes: 0 },
@@ -346,6 +367,10 @@ pub struct TokenCost {
     pub trunk: u64,
     /// Bytes of experts.
     pub experts: u64,
+    /// Experts that it woke.
+    pub woken: u64,
+    /// Of these, in memory before it.
+    pub resident: u64,
     /// Seconds in which nothing could be computed.
     pub waited_s: f64,
 }
@@ -406,4 +431,6 @@ pub struct ModelFacts {
     pub temperature: f32,
     /// Nucleus where none is asked for.
     pub top_p: f32,
+    /// Counts in its tokens.
+    pub counter: Counter,
 }

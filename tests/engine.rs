@@ -6,6 +6,8 @@
 mod driver;
 #[path = "engine/failures.rs"]
 mod failures;
+#[path = "engine/limits.rs"]
+mod limits;
 #[path = "support/nano.rs"]
 mod nano;
 #[path = "engine/reuse.rs"]

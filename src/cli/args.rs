@@ -98,6 +98,12 @@ pub(super) struct Common {
     /// Draw from the likeliest tokens that together reach this probability [default: the checkpoint's, else 0.95]
     #[arg(long, global = true, help_heading = SETTINGS, value_name = "X", allow_hyphen_values = true)]
     top_p: Option<OsString>,
+    /// Most of a turn's thinking: tokens like 300, time like 90s, 10m or 1h, or off [default: off]
+    #[arg(long, global = true, value_name = "LIMIT", allow_hyphen_values = true)]
+    limit_think: Option<OsString>,
+    /// Most of a turn's answer, said the same way [default: off]
+    #[arg(long, global = true, value_name = "LIMIT", allow_hyphen_values = true)]
+    limit_answer: Option<OsString>,
 }
 
 impl Common {
@@ -115,6 +121,8 @@ impl Common {
                 Key::Thinking => &self.think,
                 Key::Temperature => &self.temperature,
                 Key::TopP => &self.top_p,
+                Key::LimitThink => &self.limit_think,
+                Key::LimitAnswer => &self.limit_answer,
             };
             (key, typed.as_deref())
         })

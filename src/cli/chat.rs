@@ -57,6 +57,7 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
         thinking: resolved.thinking,
         sampling: resolved.sampling,
         max_tokens: None,
+        limits: resolved.limits,
         suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
         first_seed: sampler::random_seed(),
         files: Some(Files {

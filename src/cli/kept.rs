@@ -10,7 +10,7 @@ use super::settings::Resolved;
 use super::words::Words;
 use crate::config::Paths;
 use crate::engine::sampler;
-use crate::protocol::{Channel, ExitCode, Finish, ModelFacts, Prompt, Sampling, Thinking, TurnId, UserError};
+use crate::protocol::{Channel, ExitCode, Limits, ModelFacts, Prompt, Sampling, Thinking, TurnId, UserError};
 use crate::session::{
     Damage, End, Error, Folder, Header, Journal, Opened, PromptDigest, Record, Session, Trouble, Turn,
     TurnStart, unix_now,
@@ -32,9 +32,33 @@ pub(super) struct KeptTurn {
 #[derive(Debug)]
 enum Plan {
     /// The user says something.
-    New { user: String, thinking: Thinking, sampling: Sampling, max_tokens: Option<usize> },
+    New { user: String, thinking: Thinking, terms: Terms },
     /// It was cut.
-    GoOn { start: TurnStart, prompt: Option<PromptDigest> },
+    GoOn { start: TurnStart, prompt: Option<PromptDigest>, allowed_from: usize },
+}
+
+/// How a turn's tokens are drawn, and how many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Terms {
+    pub(super) sampling: Sampling,
+    /// The most tokens of the turn.
+    pub(super) max_tokens: Option<usize>,
+    /// How long it may think and answer.
+    pub(super) limits: Limits,
+    /// Of the tokens before a cut, so many do not count for the limits.
+    pub(super) allowed_from: usize,
+}
+
+impl Terms {
+    /// What was asked for a new turn.
+    pub(super) fn asked(run: &Run, resolved: &Resolved) -> Self {
+        Self {
+            sampling: Sampling { seed: run.seed, ..resolved.sampling },
+            max_tokens: run.max_tokens,
+            limits: resolved.limits,
+            allowed_from: 0,
+        }
+    }
 }
 
 /// Where the sessions of this user lie.
@@ -79,12 +103,12 @@ impl KeptTurn {
             return Err(other_model(id, &session, model));
         }
         let (plan, generated, before) = if let Some(user) = text {
-            let sampling = Sampling { seed: run.seed, ..resolved.sampling };
-            let (thinking, max_tokens) = (resolved.thinking, run.max_tokens);
-            (Plan::New { user, thinking, sampling, max_tokens }, Vec::new(), session.turns.len())
+            let (thinking, terms) = (resolved.thinking, Terms::asked(run, resolved));
+            (Plan::New { user, thinking, terms }, Vec::new(), session.turns.len())
         } else {
             let turn = to_go_on(id, &session)?;
-            let plan = Plan::GoOn { start: turn.start.clone(), prompt: turn.prompt };
+            let allowed_from = turn.allowed_from();
+            let plan = Plan::GoOn { start: turn.start.clone(), prompt: turn.prompt, allowed_from };
             (plan, turn.ids.clone(), session.turns.len() - 1)
         };
         let (user, thinking) = match &plan {
@@ -97,12 +121,12 @@ impl KeptTurn {
         Ok((Self { journal, plan, begun: false }, prompt, generated))
     }
 
-    /// Writes down that the turn begins, with all that its answer depends on. Gives how tokens are drawn, and the most of
-    /// them.
-    pub(super) fn begin(&mut self, facts: &ModelFacts) -> (Sampling, Option<usize>) {
+    /// Writes down that the turn begins, with all that its answer depends on. Gives how tokens are drawn, and how
+    /// many.
+    pub(super) fn begin(&mut self, facts: &ModelFacts) -> Terms {
         self.begun = true;
         match &self.plan {
-            Plan::New { user, thinking, sampling, max_tokens } => {
+            Plan::New { user, thinking, terms: Terms { sampling, max_tokens, limits, .. } } => {
                 let start = TurnStart {
                     user: user.clone(),
                     thinking: *thinking,
@@ -110,15 +134,16 @@ impl KeptTurn {
                     top_p: sampling.top_p.unwrap_or(facts.top_p),
                     seed: sampling.seed.unwrap_or_else(sampler::random_seed),
                     max_tokens: *max_tokens,
+                    limits: *limits,
                     at: unix_now(),
                 };
-                let all = (start.sampling(), start.max_tokens);
+                let terms = terms_of(&start, 0);
                 self.journal.append(&Record::Turn(start));
-                all
+                terms
             }
-            Plan::GoOn { start, .. } => {
+            Plan::GoOn { start, allowed_from, .. } => {
                 self.journal.append(&Record::Resumed(unix_now()));
-                (start.sampling(), start.max_tokens)
+                terms_of(start, *allowed_from)
             }
         }
     }
@@ -168,15 +193,9 @@ impl KeptTurn {
 
     /// Writes down how the turn ended, if it began, and waits until everything is on the disk, or until the user would
     /// rather leave.
-    pub(super) fn end(
-        &self,
-        finish: Finish,
-        error: Option<&UserError>,
-        stopped: impl Fn() -> bool,
-    ) -> Result<(), UserError> {
+    pub(super) fn end(&self, end: End, stopped: impl Fn() -> bool) -> Result<(), UserError> {
         if self.begun {
-            let error = error.map(|error| error.title.clone()).unwrap_or_default();
-            self.journal.append(&Record::End(End { finish, at: unix_now(), error }));
+            self.journal.append(&Record::End(End { at: unix_now(), ..end }));
         }
         let mut told = false;
         let flushed = self.journal.flush(|trouble| {
@@ -185,6 +204,10 @@ impl KeptTurn {
         });
         flushed.map_err(|trouble| not_written(&trouble))
     }
+}
+
+fn terms_of(start: &TurnStart, allowed_from: usize) -> Terms {
+    Terms { sampling: start.sampling(), max_tokens: start.max_tokens, limits: start.limits, allowed_from }
 }
 
 /// The last turn, if more of it can come.

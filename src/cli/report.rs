@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{error, plan};
 use crate::protocol::{
-    Arguments, Finish, ModelFacts, Outcome, Reused, ReusedFrom, Sample, TokenCost, ToolCall, UserError,
+    Arguments, Finish, ModelFacts, Outcome, Reused, ReusedFrom, Sample, TokenCost, Took, ToolCall, UserError,
 };
 
 /// What scripts read. Fields that a failed run never reached are empty or zero.
@@ -20,6 +20,11 @@ pub(super) struct Report {
     /// The seed in use; what the user asked for where the turn never began.
     pub(super) seed: Option<u64>,
     pub(super) finish: &'static str,
+    /// Which limit ended it, where one did: `tokens 7`, `think 10m`, `answer 300` or `context`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<String>,
+    /// What the chat says under an answer.
+    pub(super) took: Took,
     pub(super) timings: Timings,
     pub(super) bytes: Read,
     pub(super) waits: Waits,
@@ -158,7 +163,9 @@ impl Report {
             computed: outcome.computed,
             ..self.state
         };
-        self.timings.prefill_s = outcome.prefill_s;
+        self.limit = outcome.reached.map(|reached| reached.to_string());
+        self.took = outcome.took;
+        self.timings.prefill_s = outcome.took.prefill_s;
         self.timings.decode_s = outcome.decode_s;
         let tokens = &outcome.tokens;
         self.bytes = Read {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::RecvTimeoutError;
 
 use super::args::{Common, Run};
-use super::kept::{self, KeptTurn};
+use super::kept::{self, KeptTurn, Terms};
 use super::output::{LogitsFile, Stream};
 use super::progress::Progress;
 use super::report::Report;
@@ -16,9 +16,10 @@ use super::settings::Resolved;
 use super::{Done, error, input, json, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Part, Prompt, Sampling, TurnId,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Outcome, Part, Prompt, TurnId,
     TurnRequest, UserError,
 };
+use crate::session::End;
 use crate::sys::memory;
 use crate::sys::signals::StopSignal;
 
@@ -44,8 +45,12 @@ impl From<UserError> for Halt {
 
 /// Runs one turn. With `--json` the object is printed whatever happens.
 pub(super) fn run(common: &Common, args: &Run) -> Result<Done, UserError> {
-    let mut run =
-        Headless { args, report: Report { seed: args.seed, ..Report::default() }, progress: Progress::new() };
+    let mut run = Headless {
+        args,
+        report: Report { seed: args.seed, ..Report::default() },
+        ended: None,
+        progress: Progress::new(),
+    };
     let ended = run.drive(common);
     run.progress.finish();
     let done = match ended {
@@ -97,14 +102,15 @@ impl Input {
 struct Work {
     prompt: Prompt,
     generated: Vec<u32>,
-    sampling: Sampling,
-    max_tokens: Option<usize>,
+    terms: Terms,
     kept: Option<KeptTurn>,
 }
 
 struct Headless<'a> {
     args: &'a Run,
     report: Report,
+    /// How the turn ended, as a session keeps it.
+    ended: Option<End>,
     progress: Progress,
 }
 
@@ -138,20 +144,23 @@ impl Headless<'_> {
         if !facts.checked && !demo {
             self.progress.note(UNCHECKED);
         }
-        if let Work { kept: Some(kept), sampling, max_tokens, .. } = &mut work {
-            (*sampling, *max_tokens) = kept.begin(&facts);
+        if let Work { kept: Some(kept), terms, .. } = &mut work {
+            *terms = kept.begin(&facts);
         }
         let kept = work.kept.take();
         let mut result = self.turn(&link, &stop, work, kept.as_ref(), logits);
         if let Some(kept) = kept {
-            let (finish, error) = match &result {
-                Ok(finish) => (*finish, None),
-                // The turn is as whole as it can be without a reader.
-                Err(Halt::Cancelled | Halt::NobodyReads) => (Finish::Cancelled, None),
-                Err(Halt::Failed(error)) => (Finish::Error, Some(error)),
-            };
+            let end = self.ended.take().unwrap_or_else(|| {
+                // It did not come to an end of its own.
+                let (finish, error) = match &result {
+                    Err(Halt::Failed(error)) => (Finish::Error, Some(error.clone())),
+                    // The turn is as whole as it can be without a reader.
+                    _ => (Finish::Cancelled, None),
+                };
+                End { took: None, ..End::of(&Outcome { error, ..Outcome::new(finish) }) }
+            });
             // The first failure is the one to tell.
-            if let Err(error) = kept.end(finish, error, || stop.is_set())
+            if let Err(error) = kept.end(end, || stop.is_set())
                 && !matches!(result, Err(Halt::Failed(_)))
             {
                 result = Err(error.into());
@@ -170,13 +179,12 @@ impl Headless<'_> {
 
     /// What the engine is to do, as far as it is known before the model is loaded.
     fn work(&self, input: Input, resolved: &Resolved, model: &Path) -> Result<Work, UserError> {
-        let sampling = Sampling { seed: self.args.seed, ..resolved.sampling };
-        let max_tokens = self.args.max_tokens;
+        let terms = Terms::asked(self.args, resolved);
         Ok(match input {
-            Input::Alone(prompt) => Work { prompt, generated: Vec::new(), sampling, max_tokens, kept: None },
+            Input::Alone(prompt) => Work { prompt, generated: Vec::new(), terms, kept: None },
             Input::InSession { id, text } => {
                 let (kept, prompt, generated) = KeptTurn::open(&id, text, self.args, resolved, model)?;
-                Work { prompt, generated, sampling, max_tokens, kept: Some(kept) }
+                Work { prompt, generated, terms, kept: Some(kept) }
             }
         })
     }
@@ -206,8 +214,10 @@ impl Headless<'_> {
             turn: TurnId(1),
             prompt: work.prompt,
             generated: work.generated,
-            sampling: work.sampling,
-            max_tokens: work.max_tokens,
+            sampling: work.terms.sampling,
+            max_tokens: work.terms.max_tokens,
+            limits: work.terms.limits,
+            allowed_from: work.terms.allowed_from,
             prefill_chunk: self.args.prefill_chunk,
             logits: logits.is_some(),
             cancel: cancel.clone(),
@@ -250,6 +260,7 @@ impl Headless<'_> {
                 }
                 Some(Event::Finished { outcome, .. }) => {
                     self.progress.finish();
+                    self.ended = Some(End::of(&outcome));
                     stream.finish().map_err(|error| cannot_write("the answer to standard output", &error))?;
                     let (finish, error) = (outcome.finish, outcome.error.clone());
                     self.report.finished(*outcome);
@@ -265,7 +276,8 @@ impl Headless<'_> {
                 }
                 Some(Event::Failed(error)) => return Err(error.into()),
                 Some(Event::Note(text)) => self.report.note(&text),
-                Some(Event::Loading { .. } | Event::Ready(_) | Event::Stopped) | None => {}
+                Some(Event::Loading { .. } | Event::Ready(_) | Event::Step { .. } | Event::Stopped)
+                | None => {}
             }
         }
     }
@@ -289,8 +301,8 @@ impl Headless<'_> {
         let report = &self.report;
         if report.text.is_empty() && report.tool_calls.is_empty() && !report.thinking.is_empty() {
             error::note(
-                "there is no answer, since the limit of tokens was reached while the model was still thinking: \
-                 a larger --max-tokens gives it time, --think off does without.",
+                "there is no answer, since a limit was reached while the model was still thinking: \
+                 a larger one (--max-tokens, --limit-think) gives it time, --think off does without.",
             );
         }
     }

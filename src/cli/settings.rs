@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use super::args::Common;
 use crate::config::{self, Key, Layer, Paths, Preset, Setting, Settings as Written};
 use crate::engine::sampler;
-use crate::protocol::{KnownRates, Measured, Sampling, Settings, StatesOnDisk, Thinking, UserError};
+use crate::protocol::{
+    KnownRates, Limit, Limits, Measured, ParseLimitError, Sampling, Settings, StatesOnDisk, Thinking,
+    UserError,
+};
 use crate::setup::{self, MeasuredRates, Measurement};
 use crate::store::ReaderKind;
 use crate::units::Bytes;
@@ -39,6 +42,8 @@ pub(super) struct Resolved {
     pub(super) thinking: Thinking,
     /// How tokens are drawn; without a seed.
     pub(super) sampling: Sampling,
+    /// How long it may think and answer.
+    pub(super) limits: Limits,
 }
 
 /// Reads the config file and the environment, and holds every value against what it may be.
@@ -68,6 +73,10 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
         threads: written.get(Key::Threads).map(|s| s.parse(threads)).transpose()?,
         thinking: thinking.transpose()?.unwrap_or_default(),
         sampling,
+        limits: Limits {
+            think: written.get(Key::LimitThink).map(|s| s.parse(limit)).transpose()?.flatten(),
+            answer: written.get(Key::LimitAnswer).map(|s| s.parse(limit)).transpose()?.flatten(),
+        },
         paths,
     })
 }
@@ -126,6 +135,11 @@ fn positions(text: &str) -> Result<usize, String> {
         Ok(count) => Ok(count),
         Err(_unread) => Err("it must be a whole number of positions".to_owned()),
     }
+}
+
+/// A limit; nothing for `off`.
+fn limit(text: &str) -> Result<Option<Limit>, ParseLimitError> {
+    if text == "off" { Ok(None) } else { text.parse().map(Some) }
 }
 
 /// A way to read; nothing for `auto`, which is what the program finds to work.

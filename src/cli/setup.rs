@@ -14,8 +14,8 @@ use super::{Done, no_resource};
 use crate::config::{Paths, Preset};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Prompt, Sampling, Settings, TurnId, TurnRequest,
-    UserError,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Limits, Prompt, Sampling, Settings, TurnId,
+    TurnRequest, UserError,
 };
 use crate::setup::doctor::{Subject, Terminal};
 use crate::setup::wizard::{Act, Hands, Kept, Model, News, Order, Stage, Start, Step, Told, Verdict, Wizard};
@@ -230,6 +230,8 @@ impl Script<'_> {
                         generated: Vec::new(),
                         sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
                         max_tokens: Some(1),
+                        limits: Limits::default(),
+                        allowed_from: 0,
                         prefill_chunk: None,
                         logits: false,
                         cancel: cancel.clone(),
@@ -238,7 +240,7 @@ impl Script<'_> {
                 Ok(Event::Finished { outcome, .. }) => {
                     return match outcome.error {
                         Some(error) => Err(error),
-                        None => Ok(outcome.first_token_s.unwrap_or(outcome.prefill_s)),
+                        None => Ok(outcome.took.first_token_s.unwrap_or(outcome.took.prefill_s)),
                     };
                 }
                 Ok(Event::Failed(error)) => return Err(error),

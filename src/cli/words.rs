@@ -62,5 +62,7 @@ fn outcome(turn: &Turn, id: &str) -> Outcome {
         None => (Finish::Error, Some(cut())),
         Some(end) => (end.finish, (!end.error.is_empty()).then(|| failed(&end.error))),
     };
-    Outcome { error, ids: turn.ids.clone(), seed: turn.start.seed, ..Outcome::new(finish) }
+    let took = turn.end.as_ref().and_then(|end| end.took).unwrap_or_default();
+    let reached = turn.end.as_ref().and_then(|end| end.reached);
+    Outcome { error, ids: turn.ids.clone(), seed: turn.start.seed, reached, took, ..Outcome::new(finish) }
 }

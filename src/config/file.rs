@@ -25,6 +25,8 @@ struct Written {
     thinking: Option<Spanned<Value>>,
     temperature: Option<Spanned<Value>>,
     top_p: Option<Spanned<Value>>,
+    limit_think: Option<Spanned<Value>>,
+    limit_answer: Option<Spanned<Value>>,
 }
 
 impl Written {
@@ -40,6 +42,8 @@ impl Written {
             Key::Thinking => self.thinking.take(),
             Key::Temperature => self.temperature.take(),
             Key::TopP => self.top_p.take(),
+            Key::LimitThink => self.limit_think.take(),
+            Key::LimitAnswer => self.limit_answer.take(),
         }
     }
 }

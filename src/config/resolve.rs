@@ -29,11 +29,15 @@ pub enum Key {
     Temperature,
     /// How many candidates are drawn from.
     TopP,
+    /// How long the model may think.
+    LimitThink,
+    /// How long it may answer.
+    LimitAnswer,
 }
 
 impl Key {
     /// Every key.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Model,
         Self::Memory,
         Self::Preset,
@@ -44,6 +48,8 @@ impl Key {
         Self::Thinking,
         Self::Temperature,
         Self::TopP,
+        Self::LimitThink,
+        Self::LimitAnswer,
     ];
 
     /// Its name in the config file.
@@ -59,6 +65,8 @@ impl Key {
             Self::Thinking => "thinking",
             Self::Temperature => "temperature",
             Self::TopP => "top_p",
+            Self::LimitThink => "limit_think",
+            Self::LimitAnswer => "limit_answer",
         }
     }
 
@@ -75,6 +83,8 @@ impl Key {
             Self::Thinking => "--think",
             Self::Temperature => "--temperature",
             Self::TopP => "--top-p",
+            Self::LimitThink => "--limit-think",
+            Self::LimitAnswer => "--limit-answer",
         }
     }
 
@@ -89,7 +99,7 @@ impl Key {
             Self::StateDisk => Some("DORMOUSE_STATE_DISK"),
             Self::Threads => Some("DORMOUSE_THREADS"),
             Self::Thinking => Some("DORMOUSE_THINK"),
-            Self::Temperature | Self::TopP => None,
+            Self::Temperature | Self::TopP | Self::LimitThink | Self::LimitAnswer => None,
         }
     }
 }

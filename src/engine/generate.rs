@@ -1,21 +1,23 @@
 //! One turn, from a prompt to its last token.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{SendError, Sender};
 
+use super::allowance::Allowance;
 use super::load::Loaded;
 use super::sampler::{self, Sampler};
 use super::saved::Place;
 use super::shelf::{Kept, Start};
-use super::telemetry::{Watch, publish};
+use super::telemetry::publish;
+use super::watch::Watch;
 use super::worker::{Gone, Record};
 use crate::chat::{self, Parser};
 use crate::model::{self, Observer, Rows, State};
 use crate::protocol::{
-    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Reused, Telemetry, TokenCost, TurnRequest,
-    UserError,
+    Channel, Event, ExitCode, Finish, Part, Phase, Prompt, Reached, Reused, Telemetry, TokenCost,
+    TurnRequest, UserError,
 };
 use crate::tokenizer::{Decoder, Tokenizer};
 
@@ -90,10 +92,12 @@ pub(super) fn run(
     let Start { mut kept, logits, from } = loaded.start(&prompt, &sequence);
     let (read, reused) = (prompt.len(), kept.ids.len());
     record.outcome.reused = Reused { positions: reused, from, took_s: looked.elapsed().as_secs_f64() };
+    (record.outcome.took.prompt, record.outcome.took.reused) = (read, reused);
     events.send(Event::Prompt { turn: request.turn, ids: prompt, reused })?;
 
-    let watch = Watch { telemetry, cancel: &request.cancel, beside: observer };
-    let mut turn = Turn { loaded, request, record, events, watch, kept: &mut kept, before: None };
+    let watch = Watch::new(telemetry, &request.cancel, observer);
+    let allowance = Allowance::new(request.limits);
+    let mut turn = Turn { loaded, request, record, events, watch, kept: &mut kept, before: None, allowance };
     let finish = turn.replay(&mut output, sequence.len()).and_then(|ended| match ended {
         Some(finish) => Ok(finish),
         None => turn.prefill(&sequence, read, logits).and_then(|logits| match logits {
@@ -161,6 +165,7 @@ struct Turn<'a> {
     kept: &'a mut Kept,
     /// The state before the pass that is under way, where there is memory for it.
     before: Option<Kept>,
+    allowance: Allowance,
 }
 
 impl Turn<'_> {
@@ -168,18 +173,30 @@ impl Turn<'_> {
     fn replay(&mut self, output: &mut Output, positions: usize) -> Result<Option<Finish>, End> {
         let generated = &self.request.generated;
         self.record.outcome.ids.clone_from(generated);
-        self.watch.telemetry.tokens.store(generated.len() as u64, Relaxed);
-        for id in generated {
+        self.watch.telemetry().tokens.store(generated.len() as u64, Relaxed);
+        for (place, id) in generated.iter().enumerate() {
             if self.loaded.stop_ids.binary_search(id).is_ok() {
                 return Ok(Some(Finish::Stop));
+            }
+            if place >= self.request.allowed_from {
+                self.allowance.count(output.channel(), Duration::ZERO);
             }
             for part in output.push(&self.loaded.tokenizer, *id) {
                 self.events.send(Event::Delta { turn: self.request.turn, part })?;
             }
         }
-        let full = positions >= self.loaded.facts.context_limit
-            || self.request.max_tokens.is_some_and(|most| generated.len() >= most);
-        Ok((!generated.is_empty() && full).then_some(Finish::Length))
+        self.record.outcome.reached =
+            if generated.is_empty() { None } else { self.reached(output.channel(), positions) };
+        Ok(self.record.outcome.reached.map(|_| Finish::Length))
+    }
+
+    /// Which limit keeps the turn from drawing another token, if one does: `next` is its channel, and `positions` what the
+    /// context holds before it.
+    fn reached(&self, next: Channel, positions: usize) -> Option<Reached> {
+        let most = self.request.max_tokens.filter(|most| self.record.outcome.ids.len() >= *most);
+        most.map(Reached::Tokens)
+            .or_else(|| self.allowance.reached(next))
+            .or_else(|| (positions >= self.loaded.facts.context_limit).then_some(Reached::Context))
     }
 
     /// Reads what the state has not seen of the prompt, whose length is `prompt`, and of the ids after it. Gives the last
@@ -190,7 +207,7 @@ impl Turn<'_> {
         prompt: usize,
         logits: Option<Vec<f32>>,
     ) -> Result<Option<Vec<f32>>, End> {
-        let telemetry = self.watch.telemetry;
+        let telemetry = self.watch.telemetry();
         let seen = self.kept.ids.len();
         let unread = sequence.len() - seen;
         telemetry.prompt_total.store(unread as u64, Relaxed);
@@ -202,14 +219,18 @@ impl Turn<'_> {
         let together = self.request.prefill_chunk.unwrap_or(CHUNK).clamp(1, self.loaded.most_together);
         // The state at the end of the prompt is worth a copy, so no chunk goes across it.
         let (before, after) = sequence[seen..].split_at(prompt.saturating_sub(seen));
-        for chunk in before.chunks(together).chain(after.chunks(together)) {
+        let chunks = before.len().div_ceil(together) + after.len().div_ceil(together);
+        telemetry.chunks.store(chunks as u64, Relaxed);
+        for (number, chunk) in (1..).zip(before.chunks(together).chain(after.chunks(together))) {
+            telemetry.chunk.store(number, Relaxed);
             if self.request.cancel.is_cancelled() {
                 return Ok(None);
             }
             let read = self.pass(chunk)?;
             let done = self.kept.ids.len() - seen;
             telemetry.prompt_done.store(done as u64, Relaxed);
-            self.record.outcome.prefill_s = began.elapsed().as_secs_f64();
+            self.record.outcome.took.read = done;
+            self.record.outcome.took.prefill_s = began.elapsed().as_secs_f64();
             if self.kept.ids.len() == prompt {
                 self.loaded.keep_prompt(self.kept, &read);
             }
@@ -220,11 +241,12 @@ impl Turn<'_> {
 
     /// Draws and computes token after token, beginning with the prompt's last logits.
     fn decode(&mut self, sampler: &Sampler, logits: Vec<f32>, output: &mut Output) -> Result<Finish, End> {
-        let telemetry = self.watch.telemetry;
+        let telemetry = self.watch.telemetry();
         telemetry.set_phase(Phase::Decode);
         let turn = self.request.turn;
-        let most = self.request.max_tokens.unwrap_or(usize::MAX);
         let mut logits = logits;
+        // The pass that the next token comes of; that of the first one read the prompt, and is no time of thinking.
+        let mut took = Duration::ZERO;
         // Which number of the random stream comes next depends on the place in the turn alone.
         for step in self.request.generated.len() as u64.. {
             if self.request.logits {
@@ -232,13 +254,16 @@ impl Turn<'_> {
             }
             // The state has seen all but the token that is about to be drawn.
             let positions = self.kept.ids.len() + 1;
-            if self.record.outcome.ids.len() >= most {
+            if self.request.max_tokens == Some(0) {
+                self.record.outcome.reached = Some(Reached::Tokens(0));
                 return Ok(Finish::Length);
             }
             let id = sampler.draw(&logits, step)?;
             self.record.outcome.ids.push(id);
             self.drawn();
             self.events.send(Event::Token { turn, id, channel: output.channel() })?;
+            self.allowance.count(output.channel(), took);
+            self.record.outcome.took.thinking_s = self.allowance.thinking_s();
             if self.loaded.stop_ids.binary_search(&id).is_ok() {
                 return Ok(Finish::Stop);
             }
@@ -246,7 +271,8 @@ impl Turn<'_> {
                 self.events.send(Event::Delta { turn, part })?;
             }
             // Asked before the pass and not only after it: the last token's logits would go nowhere.
-            if self.record.outcome.ids.len() >= most || positions >= self.loaded.facts.context_limit {
+            self.record.outcome.reached = self.reached(output.channel(), positions);
+            if self.record.outcome.reached.is_some() {
                 return Ok(Finish::Length);
             }
             if self.request.cancel.is_cancelled() {
@@ -254,29 +280,35 @@ impl Turn<'_> {
             }
             let (began, before) = (Instant::now(), self.loaded.model.store().counters());
             logits = self.pass(&[id])?;
-            let (took, after) = (began.elapsed(), self.loaded.model.store().counters());
+            took = began.elapsed();
+            let after = self.loaded.model.store().counters();
             self.record.outcome.decode_s.push(took.as_secs_f64());
-            self.record.outcome.tokens.push(TokenCost {
+            let cost = TokenCost {
                 trunk: after.trunk_bytes - before.trunk_bytes,
                 experts: after.expert_bytes - before.expert_bytes,
+                woken: after.requests - before.requests,
+                resident: after.resident - before.resident,
                 waited_s: (after.waited_ns - before.waited_ns) as f64 * 1e-9,
-            });
+            };
+            self.record.outcome.tokens.push(cost);
+            self.events.send(Event::Step { turn, seconds: took.as_secs_f64(), cost })?;
             telemetry.last_token_ns.store(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Relaxed);
-            telemetry.token_requests.store(after.requests - before.requests, Relaxed);
-            telemetry.token_resident.store(after.resident - before.resident, Relaxed);
+            telemetry.token_requests.store(cost.woken, Relaxed);
+            telemetry.token_resident.store(cost.resident, Relaxed);
         }
         Ok(Finish::Length)
     }
 
     /// Takes `ids` through the model, after all that the state has seen.
     fn pass(&mut self, ids: &[u32]) -> Result<Vec<f32>, End> {
-        let telemetry = self.watch.telemetry;
+        let telemetry = self.watch.telemetry();
         // Memory is planned for two of them. While the one before is still being written it is not let go of yet.
         if self.loaded.plan.held.0 > 0 && !(self.before.is_some() && self.loaded.is_saving()) {
             self.before = None;
             self.before = Some(self.kept.clone());
         }
         telemetry.pass_began_ns.store(telemetry.now_ns(), Relaxed);
+        telemetry.pass_landed.store(telemetry.landed_bytes.load(Relaxed), Relaxed);
         let logits = self.loaded.model.forward(&mut self.kept.state, ids, Rows::Last, &self.watch);
         publish(telemetry, self.loaded.model.store());
         let logits = logits?;
@@ -294,10 +326,10 @@ impl Turn<'_> {
 
     /// Writes down that a token was drawn.
     fn drawn(&mut self) {
-        let telemetry = self.watch.telemetry;
+        let telemetry = self.watch.telemetry();
         let since = self.record.began.elapsed();
-        if self.record.outcome.first_token_s.is_none() {
-            self.record.outcome.first_token_s = Some(since.as_secs_f64());
+        if self.record.outcome.took.first_token_s.is_none() {
+            self.record.outcome.took.first_token_s = Some(since.as_secs_f64());
             telemetry.first_token_ns.store(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX), Relaxed);
         }
         telemetry.tokens.store(self.record.outcome.ids.len() as u64, Relaxed);

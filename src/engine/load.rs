@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::count::Words;
+use super::metered::Metered;
 use super::plan::{Plan, Wish};
 use super::sampler;
 use super::saved::Saved;
@@ -12,7 +14,7 @@ use crate::chat::Markers;
 use crate::checkpoint::{Checkpoint, Manifest, identity};
 use crate::kernels::Kernels;
 use crate::model::Model;
-use crate::protocol::{ExitCode, ModelFacts, Settings, UserError};
+use crate::protocol::{Counter, ExitCode, ModelFacts, Settings, Telemetry, UserError};
 use crate::store::{Access, ReaderKind, Store, reader};
 use crate::sys::{cpu, memory};
 use crate::tokenizer::Tokenizer;
@@ -22,7 +24,7 @@ use crate::units::Bytes;
 #[derive(Debug)]
 pub(super) struct Loaded {
     pub(super) model: Model,
-    pub(super) tokenizer: Tokenizer,
+    pub(super) tokenizer: Arc<Tokenizer>,
     pub(super) markers: Markers,
     /// Ids that end a turn.
     pub(super) stop_ids: Vec<u32>,
@@ -41,13 +43,14 @@ pub(super) struct Loaded {
 /// done and in all, and stops the loading by returning `false`.
 pub(super) fn load(
     settings: &Settings,
+    telemetry: &Arc<Telemetry>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Loaded, UserError> {
     let began = Instant::now();
     let kernels = Kernels::detect()?;
     let checkpoint = Arc::new(Checkpoint::open(&settings.model)?);
     let config = checkpoint.config();
-    let tokenizer = Tokenizer::load(checkpoint.dir(), config.vocabulary)?;
+    let tokenizer = Arc::new(Tokenizer::load(checkpoint.dir(), config.vocabulary)?);
     let markers = Markers::of(&tokenizer)?;
     let stop_ids = stop_ids(&checkpoint, &tokenizer);
     let (temperature, top_p) =
@@ -56,7 +59,9 @@ pub(super) fn load(
     let machine = memory::machine();
     let plan = Plan::new(&checkpoint, &machine, Wish::of(settings))?;
     let most_together = plan.most_together(config);
-    let access = access(&checkpoint, settings)?;
+    let Access { reader, manifest } = access(&checkpoint, settings)?;
+    let access =
+        Access { reader: Arc::new(Metered { inner: reader, telemetry: Arc::clone(telemetry) }), manifest };
     let threads = threads(settings);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -90,6 +95,7 @@ pub(super) fn load(
         tier: kernels.tier().as_str(),
         temperature,
         top_p,
+        counter: Counter::new(Words(Arc::clone(&tokenizer))),
     };
     let model = Model::new(store, kernels, pool)?;
     let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };

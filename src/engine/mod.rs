@@ -9,22 +9,28 @@
 //! | `keep` | where a turn begins, and what is kept of it |
 //! | `shelf` | states that are kept in memory for the turns to come |
 //! | [`saved`] | states that are kept on the disk |
+//! | `count` | counting tokens for those who hold no tokenizer |
+//! | `allowance` | what is left of a turn's limits |
 //! | [`sampler`] | drawing the next token |
-//! | `telemetry` | numbers for whoever watches, and the monitor thread |
+//! | `telemetry`, `watch`, `metered` | numbers for whoever watches: of the machine and the store, of a pass, of reads |
 //! | `error` | what went wrong elsewhere, as a person is told |
 //!
 //! A failure is an event and never a dead thread. A panic ends the turn as failed and drops the model, and the thread
 //! waits for the next [`Command::Load`].
 
+mod allowance;
+mod count;
 mod error;
 mod generate;
 mod keep;
 mod load;
+mod metered;
 pub mod plan;
 pub mod sampler;
 pub mod saved;
 mod shelf;
 mod telemetry;
+mod watch;
 mod worker;
 
 use std::io;

@@ -5,18 +5,23 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use crate::model::Observer;
-use crate::protocol::{CancelFlag, Telemetry};
+use crate::protocol::Telemetry;
 use crate::store::Store;
+use crate::sys::load::{self, Pressure, Spent};
 use crate::sys::memory;
 
 /// How often memory is sampled.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Samples memory once a second until the other end of `ended` is dropped.
+/// Samples memory and load once a second until the other end of `ended` is dropped.
 pub(super) fn monitor(telemetry: &Telemetry, ended: &Receiver<()>) {
+    let mut before = Spent::now();
     loop {
         sample_memory(telemetry);
+        let now = Spent::now();
+        telemetry.cpu_permille.store(now.permille_since(&before), Relaxed);
+        before = now;
+        sample_load(telemetry);
         if let Err(RecvTimeoutError::Disconnected) = ended.recv_timeout(EVERY) {
             return;
         }
@@ -29,6 +34,15 @@ pub(super) fn sample_memory(telemetry: &Telemetry) {
     telemetry.rss.store(process.rss, Relaxed);
     telemetry.peak_rss.store(process.peak, Relaxed);
     telemetry.machine_memory.store(memory::machine().total, Relaxed);
+}
+
+/// Writes down how hard the machine is pressed, and how hot it is.
+fn sample_load(telemetry: &Telemetry) {
+    let told = |pressure: Option<u64>| pressure.map_or(0, |hundredths| hundredths + 1);
+    telemetry.pressure_io.store(told(load::pressure(Pressure::Io)), Relaxed);
+    telemetry.pressure_memory.store(told(load::pressure(Pressure::Memory)), Relaxed);
+    telemetry.pressure_cpu.store(told(load::pressure(Pressure::Cpu)), Relaxed);
+    telemetry.temperature.store(load::temperature().unwrap_or(0), Relaxed);
 }
 
 /// Writes down what the store has counted and holds.
@@ -45,39 +59,4 @@ pub(super) fn publish(telemetry: &Telemetry, store: &Store) {
     telemetry.trunk_resident.store(store.resident_bytes(), Relaxed);
     telemetry.slots_used.store(store.slots_used() as u64, Relaxed);
     telemetry.slots_total.store(store.slots() as u64, Relaxed);
-}
-
-/// Watches the forward passes of one turn: writes down the layer and what was read, and stops when the user asks.
-pub(super) struct Watch<'a> {
-    pub(super) telemetry: &'a Telemetry,
-    pub(super) cancel: &'a CancelFlag,
-    pub(super) beside: &'a dyn Observer,
-}
-
-impl Observer for Watch<'_> {
-    fn layer(&self, layer: usize) {
-        self.telemetry.layer.store(layer as u64, Relaxed);
-        self.beside.layer(layer);
-    }
-
-    fn store(&self, store: &Store) {
-        publish(self.telemetry, store);
-        self.beside.store(store);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.cancel.is_cancelled() || self.beside.cancelled()
-    }
-
-    fn mixer_output(&self, layer: usize, values: &[f32]) {
-        self.beside.mixer_output(layer, values);
-    }
-
-    fn layer_output(&self, layer: usize, values: &[f32]) {
-        self.beside.layer_output(layer, values);
-    }
-
-    fn final_norm(&self, values: &[f32]) {
-        self.beside.final_norm(values);
-    }
 }

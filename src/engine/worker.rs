@@ -115,7 +115,7 @@ impl Worker {
         let mut told: Option<Instant> = None;
         let (telemetry, events, inbox, waiting) =
             (&self.telemetry, &self.events, &self.inbox, &mut self.waiting);
-        let result = load::load(settings, &mut |done, total| {
+        let result = load::load(settings, telemetry, &mut |done, total| {
             telemetry.load_done.store(done, Relaxed);
             telemetry.load_total.store(total, Relaxed);
             waiting.extend(inbox.try_iter());
@@ -199,9 +199,12 @@ impl Worker {
 
     /// Ends the turn that is under way, if there is one.
     fn finish(&mut self, finish: Finish, error: Option<UserError>) -> Result<(), Gone> {
-        let Some(Record { turn, mut outcome, before, .. }) = self.record.take() else { return Ok(()) };
+        let Some(Record { turn, began, mut outcome, before }) = self.record.take() else { return Ok(()) };
         outcome.finish = finish;
         outcome.error = error;
+        outcome.took.written = outcome.ids.len();
+        outcome.took.decoded(&outcome.decode_s);
+        outcome.took.total_s = began.elapsed().as_secs_f64();
         if let Some(loaded) = &self.loaded {
             let after = loaded.model.store().counters();
             outcome.trunk_bytes = after.trunk_bytes.saturating_sub(before.trunk_bytes);

@@ -158,6 +158,7 @@ impl Weights {
             observer.layer_output(number, stream.running());
         }
 
+        observer.store(&self.store);
         let wanted = match rows {
             Rows::Last => 1,
             Rows::All => tokens,

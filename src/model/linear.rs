@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Error, Observer};
+use super::{Error, Observer, Wait};
 use crate::checkpoint::{ModelConfig, Situ, Tensor};
 use crate::kernels::{Kernels, Mxfp4, Vectors};
 use crate::store::Store;
@@ -26,7 +26,14 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// Stops here if the observer says so.
     pub(super) fn check(&self) -> Result<(), Error> {
+        self.observer.piece();
         if self.observer.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Whether a wait for the disk is to end.
+    pub(super) fn gives_up(&self, waits_for: Wait) -> bool {
+        self.observer.waiting(waits_for);
+        self.observer.cancelled()
     }
 
     /// `xs` (`[tokens, columns]`) through the matrix `tensor`: `[tokens, rows]`.
@@ -39,7 +46,7 @@ impl Context<'_> {
     ) -> Result<Vec<f32>, Error> {
         let mut by_row: Vec<f32> = Vec::new();
         let xs = self.kernels.vectors(xs, xs.len() / tokens);
-        store.rows(tensor, &|| self.observer.cancelled(), |tile| {
+        store.rows(tensor, &|| self.gives_up(Wait::Trunk), |tile| {
             self.check()?;
             let rows = tile.weights.len() / tile.columns;
             let begin = tile.first * tokens;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::kda::{gather, scatter};
 use super::linear::{Context, each_row};
 use super::state::Latents;
-use super::{Error, MLA_NORM_EPS};
+use super::{Error, MLA_NORM_EPS, Wait};
 use crate::checkpoint::{LayerTensor as L, Mla, ModelConfig, Tensor};
 use crate::kernels::Kernels;
 use crate::store::Store;
@@ -118,7 +118,7 @@ pub(super) fn mixer(
     let most = mla.heads.div_ceil(rayon::current_num_threads());
     let at_once = TOGETHER.div_ceil(tokens).min(most);
     let mut outputs = vec![0.0; mla.heads * tokens * mla.value];
-    store.rows(Tensor::Layer(layer, L::MlaKvB), &|| context.observer.cancelled(), |tile| {
+    store.rows(Tensor::Layer(layer, L::MlaKvB), &|| context.gives_up(Wait::Trunk), |tile| {
         context.check()?;
         let first = tile.first / (mla.nope + mla.value);
         let queries = queries[first * tokens * query_width..].par_chunks(at_once * tokens * query_width);

@@ -28,13 +28,29 @@ pub const MLA_NORM_EPS: f32 = 1e-6;
 /// Epsilon of the L2 norm of KDA's queries and keys, added to the sum of squares (spec, section 4.1).
 pub const L2_NORM_EPS: f32 = 1e-6;
 
+/// What a pass waits for while nothing can be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Rows of a matrix of the trunk.
+    Trunk,
+    /// Experts that the router has woken.
+    Experts,
+}
+
 /// Watches a forward pass from outside, and may stop it.
 pub trait Observer: Sync {
     /// Layer `layer`, counted from zero, begins.
     fn layer(&self, _layer: usize) {}
 
-    /// The weights' store as a layer begins, for what it has counted so far. A pass may take half a minute.
+    /// The weights' store as a layer begins, and after the last one, for what it has counted so far. A pass may take half
+    /// a minute.
     fn store(&self, _store: &Store) {}
+
+    /// Another tile of a matrix or another expert is about to be computed.
+    fn piece(&self) {}
+
+    /// The pass still waits for the disk, so that nothing can be computed. Told every few moments of a wait.
+    fn waiting(&self, _what: Wait) {}
 
     /// Whether to stop. Asked between matrices and between experts.
     fn cancelled(&self) -> bool {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::Error;
 use super::linear::{Context, each_row};
+use super::{Error, Wait};
 use crate::checkpoint::{ExpertPart, LayerTensor as L, ModelConfig, Moe, Tensor};
 use crate::kernels::{Mxfp4, deinterleave, math};
 use crate::store::{Expert, Store};
@@ -99,7 +99,7 @@ pub(super) fn experts(
     // `[tokens, top_k, latent]`: experts are computed as they land, and summed in an order that does not depend on it.
     let mut outputs = vec![0.0; tokens * moe.top_k * moe.latent];
     loop {
-        let landed = store.next_experts(&|| context.observer.cancelled())?;
+        let landed = store.next_experts(&|| context.gives_up(Wait::Experts))?;
         if landed.is_empty() {
             break;
         }

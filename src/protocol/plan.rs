@@ -102,11 +102,53 @@ impl PlanFacts {
         self.machine.0 == 0 || self.budget.0 <= self.machine.0
     }
 
+    /// Seconds of a pass that reads so many tokens of a prompt together, as an estimate: the trunk is read once, and each
+    /// expert once that any of them wakes; the router was trained to wake all alike. Every token multiplies all of its
+    /// weights, as if it were alone.
+    pub fn pass_s(&self, tokens: usize) -> f64 {
+        let (all, woken) = (self.experts.max(1) as f64, self.woken as f64);
+        let tokens = tokens as f64;
+        let distinct = all * (1.0 - (1.0 - (woken / all).min(1.0)).powf(tokens));
+        let experts = self.token_experts.0 as f64 * if woken > 0.0 { distinct / woken } else { 0.0 };
+        let seconds = |bytes: f64, rate: Rate| if rate.0 > 0.0 { bytes / rate.0 } else { 0.0 };
+        let disk_s = seconds(self.token_trunk.0 as f64 + experts, self.disk.rate);
+        disk_s.max(seconds(self.token_touched.0 as f64 * tokens, self.compute.rate))
+    }
+
     /// Memory that is spoken for: never above the budget.
     pub const fn planned(&self) -> Bytes {
         let (tiles, slots) = (self.tiles as u64 * self.tile.0, self.slots as u64 * self.slot.0);
         let state = self.state.0 + self.context.0 + self.held.0 + self.copies.0;
         let fixed = self.program.0 + state + self.activations.0 + self.vectors.0;
         Bytes(fixed + tiles + self.pinned.0 + slots)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_over_many_tokens_costs_less_than_each_alone() {
+        let rate = |rate| UsedRate { rate: Rate(rate), measured: None };
+        let plan = PlanFacts {
+            experts: 1000,
+            woken: 100,
+            token_trunk: Bytes(500),
+            token_experts: Bytes(200),
+            token_touched: Bytes(700),
+            disk: rate(100.0),
+            compute: rate(1e9),
+            ..PlanFacts::default()
+        };
+        // One token: the whole trunk, and all experts that it wakes.
+        assert!((plan.pass_s(1) - 7.0).abs() < 1e-9);
+        // Two wake 190 of 1000, since some are woken by both.
+        assert!((plan.pass_s(2) - (500.0 + 200.0 * 1.9) / 100.0).abs() < 1e-9);
+        // However many there are, no expert is read twice.
+        assert!(plan.pass_s(10_000) < 25.0 + 1e-9);
+        let slow = PlanFacts { compute: rate(10.0), ..plan };
+        assert!((slow.pass_s(3) - 210.0).abs() < 1e-9);
+        assert!(PlanFacts::default().pass_s(64).abs() < 1e-9, "nothing is known");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use super::layers::{LayerCost, Layers};
 use crate::units::{Bytes, Percent, Rate};
 
 /// What the engine is doing.
@@ -25,6 +26,19 @@ pub enum Phase {
 impl Phase {
     const ALL: [Self; 5] = [Self::Empty, Self::Loading, Self::Idle, Self::Prefill, Self::Decode];
 }
+
+/// What the engine waits for while nothing can be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Wait {
+    /// Rows of a matrix of the trunk.
+    Trunk = 1,
+    /// Experts that the router has woken.
+    Experts = 2,
+}
+
+/// Seconds for which a wait that was told counts: it is told far more often.
+const WAIT_HOLDS_S: f64 = 1.0;
 
 /// What the experts' cache did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,12 +73,13 @@ impl ExpertCounts {
 
 macro_rules! telemetry {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The engine's counters. Each field has a single writer; a reader may see one field a moment older than
+        /// The engine's counters. Each field has a single writer, but for the pieces and the bytes that land; a reader may see one field a moment older than
         /// another.
         #[derive(Debug)]
         pub struct Telemetry {
             epoch: Instant,
             phase: AtomicU8,
+            costs: Layers,
             $($(#[$doc])* pub $name: AtomicU64,)*
         }
 
@@ -80,7 +95,7 @@ macro_rules! telemetry {
 
         impl Default for Telemetry {
             fn default() -> Self {
-                Self { epoch: Instant::now(), phase: AtomicU8::new(0), $($name: AtomicU64::new(0),)* }
+                Self { epoch: Instant::now(), phase: AtomicU8::new(0), costs: Layers::default(), $($name: AtomicU64::new(0),)* }
             }
         }
 
@@ -110,6 +125,10 @@ telemetry! {
     prompt_total,
     /// Of these, read so far.
     prompt_done,
+    /// The pass over the prompt that is computed, counted from one.
+    chunk,
+    /// Passes that the prompt takes.
+    chunks,
     /// Tokens that this turn has generated.
     tokens,
     /// The layer that is computed, counted from zero.
@@ -118,6 +137,17 @@ telemetry! {
     layers,
     /// When the running pass began, in nanoseconds since the epoch of the counters.
     pass_began_ns,
+    /// What had landed when it began, of `landed_bytes`.
+    pass_landed,
+    /// Tiles and experts that were computed since the start.
+    pieces,
+    /// What was waited for last, as a number of [`Wait`]; 0 where nothing ever was.
+    waiting_for,
+    /// When that was told, in nanoseconds since the epoch of the counters.
+    waiting_ns,
+    /// Bytes that have landed from the disk since the start, whoever needs them: the one number that also moves within
+    /// a layer.
+    landed_bytes,
     /// Nanoseconds that the last decoded token took.
     last_token_ns,
     /// Nanoseconds from the command to the first token of this turn; 0 before it.
@@ -172,6 +202,17 @@ telemetry! {
     budget,
     /// Bytes of the machine's memory, or of its container's limit.
     machine_memory,
+    /// Processor time that this process takes, in thousandths of one core; sampled once a second.
+    cpu_permille,
+    /// Share of the last ten seconds in which somebody waited for the disk, in hundredths of a percent, plus one; 0 where
+    /// the system does not tell.
+    pressure_io,
+    /// The same for memory.
+    pressure_memory,
+    /// The same for processors.
+    pressure_cpu,
+    /// Temperature of the hottest processor in thousandths of a degree Celsius; 0 where the system does not tell.
+    temperature,
 }
 
 impl Telemetry {
@@ -190,6 +231,22 @@ impl Telemetry {
         Phase::ALL.get(usize::from(self.phase.load(Relaxed))).copied().unwrap_or_default()
     }
 
+    /// Writes down what a layer cost.
+    pub fn set_layer(&self, layer: usize, cost: &LayerCost) {
+        self.costs.set(layer, cost);
+    }
+
+    /// What each layer cost in the last pass through it, as far as the model has layers.
+    pub fn layer_costs(&self) -> Vec<LayerCost> {
+        self.costs.get(usize::try_from(self.layers.load(Relaxed)).unwrap_or(usize::MAX))
+    }
+
+    /// Says that nothing can be computed before this has come.
+    pub fn set_waiting(&self, what: Wait) {
+        self.waiting_for.store(what as u64, Relaxed);
+        self.waiting_ns.store(self.now_ns(), Relaxed);
+    }
+
     /// Says what the engine is doing from now on.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Relaxed);
@@ -205,6 +262,21 @@ impl Sample {
             reads: self.expert_reads,
             bytes: self.expert_bytes,
         }
+    }
+
+    /// What the engine waits for at this moment, if it waits.
+    pub fn waiting(&self) -> Option<Wait> {
+        let what = match self.waiting_for {
+            1 => Wait::Trunk,
+            2 => Wait::Experts,
+            _ => return None,
+        };
+        (self.at - self.waiting_ns as f64 * 1e-9 < WAIT_HOLDS_S).then_some(what)
+    }
+
+    /// Bytes that have landed since the running pass began.
+    pub const fn pass_bytes(&self) -> Bytes {
+        Bytes(self.landed_bytes.saturating_sub(self.pass_landed))
     }
 
     /// Seconds that the running pass has taken so far.
@@ -230,8 +302,7 @@ impl Rates {
     /// What happened from `earlier` to `later`.
     pub fn between(earlier: &Sample, later: &Sample) -> Self {
         let seconds = later.at - earlier.at;
-        let bytes = |s: &Sample| s.trunk_bytes + s.expert_bytes;
-        let read = Bytes(bytes(later).saturating_sub(bytes(earlier)));
+        let read = Bytes(later.landed_bytes.saturating_sub(earlier.landed_bytes));
         let waited_s = later.waited_ns.saturating_sub(earlier.waited_ns) as f64 * 1e-9;
         let tokens = if earlier.turn == later.turn { later.tokens.saturating_sub(earlier.tokens) } else { 0 };
         Self {
@@ -257,14 +328,23 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_is_over_when_it_is_not_told_any_more() {
+        let telemetry = Telemetry::default();
+        assert_eq!(telemetry.sample().waiting(), None);
+        telemetry.set_waiting(Wait::Experts);
+        let sample = telemetry.sample();
+        assert_eq!(sample.waiting(), Some(Wait::Experts));
+        assert_eq!(Sample { at: sample.at + 2.0, ..sample }.waiting(), None);
+    }
+
+    #[test]
     fn rates_are_differences_over_time() {
-        let earlier = Sample { at: 1.0, turn: 1, tokens: 4, trunk_bytes: 100, ..Sample::default() };
+        let earlier = Sample { at: 1.0, turn: 1, tokens: 4, landed_bytes: 100, ..Sample::default() };
         let later = Sample {
             at: 3.0,
             turn: 1,
             tokens: 5,
-            trunk_bytes: 300,
-            expert_bytes: 800,
+            landed_bytes: 1100,
             waited_ns: 500_000_000,
             ..Sample::default()
         };

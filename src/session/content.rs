@@ -7,7 +7,7 @@ use super::Error;
 use super::record::{
     End, FRAME, HEAD, Header, LONGEST, MAGIC, PromptDigest, Record, TurnStart, VERSION, checksum,
 };
-use crate::protocol::{Channel, Finish};
+use crate::protocol::{Channel, Finish, Reached};
 
 /// Letters of a title that was not given.
 const TITLE: usize = 60;
@@ -38,12 +38,26 @@ pub struct Turn {
     pub channels: Vec<Channel>,
     /// How it ended; nothing while it runs, and for good if it was cut.
     pub end: Option<End>,
+    /// Of its ids, so many do not count for its limits: it had ended at one, and was gone on with.
+    pub(super) allowed_before: usize,
 }
 
 impl Turn {
-    /// Whether more of it could have come: it was cut, stopped, or it failed.
+    /// Whether more of it could have come: it was cut, stopped, held up by a limit of its thinking or answer, or it
+    /// failed.
     pub fn can_go_on(&self) -> bool {
-        self.end.as_ref().is_none_or(|end| matches!(end.finish, Finish::Cancelled | Finish::Error))
+        self.end.as_ref().is_none_or(|end| match end.finish {
+            Finish::Cancelled | Finish::Error => true,
+            Finish::Length => matches!(end.reached, Some(Reached::Think(_) | Reached::Answer(_))),
+            Finish::Stop => false,
+        })
+    }
+
+    /// Of its ids, so many do not count for its limits if it goes on: a limit held it up after them, and whoever goes on
+    /// allows as much again.
+    pub fn allowed_from(&self) -> usize {
+        let held_up = self.end.as_ref().is_some_and(|end| end.finish == Finish::Length);
+        if held_up { self.ids.len() } else { self.allowed_before }
     }
 
     /// Why it ended; `cut` if nobody wrote that down.
@@ -86,6 +100,7 @@ impl Session {
                 ids: Vec::new(),
                 channels: Vec::new(),
                 end: None,
+                allowed_before: 0,
             }),
             (Record::Prompt(prompt), Some(turn)) if turn.end.is_none() => turn.prompt = Some(prompt),
             (Record::Token { id, channel }, Some(turn)) if turn.end.is_none() => {
@@ -93,7 +108,10 @@ impl Session {
                 turn.channels.push(channel);
             }
             (Record::End(end), Some(turn)) if turn.end.is_none() => turn.end = Some(end),
-            (Record::Resumed(_), Some(turn)) if turn.can_go_on() => turn.end = None,
+            (Record::Resumed(_), Some(turn)) if turn.can_go_on() => {
+                turn.allowed_before = turn.allowed_from();
+                turn.end = None;
+            }
             (Record::Note(text), _) => self.notes.push(text),
             (Record::Title(text), _) => self.given_title = Some(text),
             _ => return Err(Fault::OutOfPlace),

@@ -198,7 +198,7 @@ fn unix(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Channel, Thinking};
+    use crate::protocol::{Channel, Limits, Thinking};
     use crate::session::{TurnStart, unix_now};
 
     fn header() -> Header {
@@ -213,6 +213,7 @@ mod tests {
             top_p: 1.0,
             seed: 1,
             max_tokens: None,
+            limits: Limits::default(),
             at: 1,
         })
     }

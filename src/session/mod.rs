@@ -25,10 +25,10 @@
 //! | letter | after it |
 //! | --- | --- |
 //! | `H` | JSON: the model's digest, folder and name, when the session was made; the first record, and only that |
-//! | `U` | JSON: a turn begins: the user's message, effort, temperature, top-p, seed, limit, time |
+//! | `U` | JSON: a turn begins: the user's message, effort, temperature, top-p, seed, limits, time |
 //! | `P` | u32 and u64: how many ids the rendered prompt has, and XXH3-64 over them (each a little-endian u32) |
 //! | `T` | a byte for the channel (0 thinking, 1 answer, 2 tools, 3 between) and a u32, the generated id |
-//! | `E` | JSON: the turn ended: why, when, and what failed |
+//! | `E` | JSON: the turn ended: why, when, what failed, which limit it reached, what it took (tokens and seconds) |
 //! | `R` | JSON: the turn was taken up again, when |
 //! | `N` | JSON: a note |
 //! | `L` | JSON: a new title |

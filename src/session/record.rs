@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::protocol::{Channel, Finish, Sampling, Thinking};
+use crate::protocol::{Channel, Finish, Limits, Outcome, Reached, Sampling, Thinking, Took};
 
 /// What a file begins with, before its version.
 pub(super) const MAGIC: &[u8; 8] = b"dormouse";
@@ -45,6 +45,9 @@ pub struct TurnStart {
     pub seed: u64,
     /// Most tokens to generate; none is up to the context limit.
     pub max_tokens: Option<usize>,
+    /// How long it may think and answer.
+    #[serde(with = "limits", default, skip_serializing_if = "Limits::is_empty")]
+    pub limits: Limits,
     /// When, in seconds since 1970.
     pub at: u64,
 }
@@ -74,7 +77,7 @@ impl PromptDigest {
 }
 
 /// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// Why.
     #[serde(with = "finish")]
@@ -84,6 +87,25 @@ pub struct End {
     /// What failed, where something did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
+    /// Which limit ended it, where one did.
+    #[serde(with = "reached", default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<Reached>,
+    /// What it took. Journals of older versions do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
+}
+
+impl End {
+    /// Of a turn with this outcome; its time is not known here.
+    pub fn of(outcome: &Outcome) -> Self {
+        Self {
+            finish: outcome.finish,
+            at: 0,
+            error: outcome.error.as_ref().map(|error| error.title.clone()).unwrap_or_default(),
+            reached: outcome.reached,
+            took: Some(outcome.took),
+        }
+    }
 }
 
 /// One entry of a journal.
@@ -249,9 +271,58 @@ mod finish {
     }
 }
 
+/// Limits as they are typed.
+mod limits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use crate::protocol::{Limit, Limits};
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Written {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        think: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(value: &Limits, to: S) -> Result<S::Ok, S::Error> {
+        let text = |limit: Option<Limit>| limit.map(|limit| limit.to_string());
+        Written { think: text(value.think), answer: text(value.answer) }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Limits, D::Error> {
+        let written = Written::deserialize(from)?;
+        let limit =
+            |text: Option<String>| text.map(|text| text.parse().map_err(D::Error::custom)).transpose();
+        Ok(Limits { think: limit(written.think)?, answer: limit(written.answer)? })
+    }
+}
+
+/// The limit that ended a turn, in its words.
+mod reached {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::protocol::Reached;
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(value: &Option<Reached>, to: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(reached) => to.collect_str(reached),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Reached>, D::Error> {
+        let words = Option::<String>::deserialize(from)?;
+        words.map(|words| words.parse().map_err(D::Error::custom)).transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Limit;
 
     #[test]
     fn every_record_comes_back() {
@@ -262,18 +333,28 @@ mod tests {
             top_p: 0.95,
             seed: u64::MAX,
             max_tokens: Some(7),
+            limits: Limits { think: Some(Limit::Seconds(600)), answer: Some(Limit::Tokens(300)) },
             at: 3,
         };
-        let end = |finish| Record::End(End { finish, at: 9, error: String::new() });
+        let end = |finish| Record::End(End { at: 9, ..End::of(&Outcome::new(finish)) });
+        let reached = Some(Reached::Think(Limit::Seconds(600)));
+        let took = Some(Took { prompt: 12, first_token_s: Some(0.1), total_s: 1.0 / 3.0, ..Took::default() });
         let mut records = vec![
             Record::Header(Header { model: u64::MAX, folder: "/k3".into(), name: "k3".into(), created: 1 }),
             Record::Turn(start.clone()),
-            Record::Turn(TurnStart { max_tokens: None, ..start }),
+            Record::Turn(TurnStart { max_tokens: None, limits: Limits::default(), ..start }),
             Record::Prompt(PromptDigest::of(&[1, 2, 3])),
             end(Finish::Stop),
             end(Finish::Length),
             end(Finish::Cancelled),
-            Record::End(End { finish: Finish::Error, at: 9, error: "the disk".into() }),
+            Record::End(End {
+                finish: Finish::Error,
+                at: 9,
+                error: "the disk".into(),
+                reached: None,
+                took: None,
+            }),
+            Record::End(End { finish: Finish::Length, at: 9, error: String::new(), reached, took }),
             Record::Resumed(5),
             Record::Note("n".into()),
             Record::Title("t".into()),
@@ -289,6 +370,16 @@ mod tests {
         }
         assert_eq!(Record::of_body(b"X1"), None);
         assert_eq!(Record::of_body(&[b'T', 4, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn journals_of_older_versions_are_read() {
+        let end = Record::of_body(br#"E{"finish":"stop","at":9}"#);
+        let none = End { finish: Finish::Stop, at: 9, error: String::new(), reached: None, took: None };
+        assert_eq!(end, Some(Record::End(none)));
+        let start = br#"U{"user":"Hi","thinking":"low","temperature":1.0,"top_p":0.9,"seed":1,"max_tokens":null,"at":3}"#;
+        let Some(Record::Turn(start)) = Record::of_body(start) else { panic!("a turn") };
+        assert!(start.limits.is_empty());
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Thinking;
+    use crate::protocol::{Limits, Thinking};
     use crate::session::TurnStart;
 
     fn turn() -> Record {
@@ -104,6 +104,7 @@ mod tests {
             top_p: 1.0,
             seed: 1,
             max_tokens: None,
+            limits: Limits::default(),
             at: 0,
         })
     }

@@ -13,6 +13,7 @@
 //! | `terminal.rs` | the modes of the terminal, set and unset in one place |
 //! | `backend.rs` | how cells reach the terminal |
 //! | `input.rs`, `signals.rs` | the two threads that only listen |
+//! | `counter.rs` | counts the tokens of what is being written |
 //! | `keeper.rs` | writes the conversation down |
 //! | `clerk.rs`, `past.rs` | files beside it: what was sent before, what was copied, what is put into a message |
 //! | `clipboard.rs`, `editor.rs` | the terminal's clipboard, the user's editor |
@@ -33,6 +34,7 @@ mod clerk;
 mod clipboard;
 mod commands;
 mod composer;
+mod counter;
 mod draft;
 mod editor;
 mod error;
@@ -63,7 +65,7 @@ pub use terminal::check as check_terminal;
 use crate::chat::Transcript;
 #[cfg(doc)]
 use crate::protocol::EngineLink;
-use crate::protocol::{Sampling, Settings, Thinking};
+use crate::protocol::{Limits, Sampling, Settings, Thinking};
 
 /// What the screen is started with.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +82,8 @@ pub struct Options {
     pub sampling: Sampling,
     /// The most tokens of an answer; `None` is up to the context limit.
     pub max_tokens: Option<usize>,
+    /// How long a turn may think and answer.
+    pub limits: Limits,
     /// Messages that a newcomer could begin with.
     pub suggestions: Vec<String>,
     /// The conversation so far. All its turns are over.

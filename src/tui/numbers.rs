@@ -1,6 +1,5 @@
 //! Numbers as the screen says them, beside the units that the whole program shares.
 
-use crate::protocol::Outcome;
 use crate::units::Seconds;
 
 /// `12 345`: digits in groups of three, by a space, which no country reads as a decimal mark.
@@ -36,6 +35,32 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
+/// `4 min`, `1 h 40 min`: a duration that is only guessed, without digits that would claim more.
+pub(crate) fn about(seconds: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a saturated cast of a non-negative number still prints"
+    )]
+    let rounded = |value: f64| value.max(0.0).round() as u64;
+    if seconds < 0.95 {
+        "less than 1 s".to_owned()
+    } else if seconds < 59.5 {
+        format!("{} s", rounded(seconds))
+    } else if seconds < 3570.0 {
+        format!("{} min", rounded(seconds / 60.0))
+    } else if seconds < 86_400.0 {
+        // In steps of five minutes from an hour on.
+        let minutes = rounded(seconds / 300.0) * 5;
+        match minutes % 60 {
+            0 => format!("{} h", minutes / 60),
+            rest => format!("{} h {rest:02} min", minutes / 60),
+        }
+    } else {
+        format!("{:.1} days", seconds / 86_400.0)
+    }
+}
+
 /// Tokens in a second as a person says it: `12.3 tok/s`, but `8.20 s/token` where a token takes longer than a second.
 pub(crate) fn speed(tokens_per_second: f64) -> String {
     if tokens_per_second >= 99.95 {
@@ -47,12 +72,6 @@ pub(crate) fn speed(tokens_per_second: f64) -> String {
     } else {
         "–".to_owned()
     }
-}
-
-/// Tokens in a second of a turn that is over; nothing where no pass decoded any.
-pub(crate) fn decode_rate(outcome: &Outcome) -> Option<f64> {
-    let seconds: f64 = outcome.decode_s.iter().sum();
-    (seconds > 0.0).then(|| outcome.decode_s.len() as f64 / seconds)
 }
 
 #[cfg(test)]
@@ -74,5 +93,18 @@ mod tests {
         assert_eq!(speed(12.34), "12.3 tok/s");
         assert_eq!(speed(0.1), "10 s/token");
         assert_eq!(speed(0.0), "–");
+        for (seconds, text) in [
+            (0.2, "less than 1 s"),
+            (8.4, "8 s"),
+            (59.4, "59 s"),
+            (59.6, "1 min"),
+            (250.0, "4 min"),
+            (3569.0, "59 min"),
+            (3571.0, "1 h"),
+            (6000.0, "1 h 40 min"),
+            (90_000.0, "1.0 days"),
+        ] {
+            assert_eq!(about(seconds), text);
+        }
     }
 }

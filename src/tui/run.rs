@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, TrySendError, after, never, select};
+use crossbeam_channel::{Receiver, Sender, TrySendError, after, never, select};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use super::app::{App, Effect, Msg};
 use super::clerk::{Clerk, Job};
 use super::clipboard::{self, Way};
+use super::counter::{self, Ask, Counted};
 use super::editor::Editing;
 use super::input::{self, Input, Pause};
 use super::signals::{self, Signal};
@@ -33,6 +34,7 @@ pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Re
     let signals = signals::listen()?;
     let screen = Screen::enter()?;
     let (keys, pause) = input::listen()?;
+    let (asks, counted) = counter::start()?;
     if let Some(files) = options.files.as_ref().filter(|_| options.earlier.is_empty()) {
         options.earlier = past::read(&files.history);
     }
@@ -46,9 +48,21 @@ pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Re
     };
     let app = App::new(options, &Theme::from_env());
     let events = link.events.clone();
-    let editing = None;
-    let mut chat =
-        Chat { app, screen, link, events, keeper, clerk, pause, editing, left: None, stopped: false, hands };
+    let mut chat = Chat {
+        app,
+        screen,
+        link,
+        events,
+        keeper,
+        asks,
+        counted,
+        clerk,
+        pause,
+        editing: None,
+        left: None,
+        stopped: false,
+        hands,
+    };
     let exit = chat.run(&keys, &signals.arrived, &told);
     for effect in chat.app.farewell() {
         // The engine may be gone or busy: leaving does not wait for it.
@@ -64,6 +78,10 @@ struct Chat {
     /// The engine's events; never ready once its end is closed.
     events: Receiver<Event>,
     keeper: Option<Keeper>,
+    /// To the thread that counts tokens.
+    asks: Sender<Ask>,
+    /// From it; never ready once it has died.
+    counted: Receiver<Counted>,
     clerk: Clerk,
     pause: Pause,
     /// The user's editor, which has the terminal while it runs.
@@ -114,7 +132,7 @@ impl Chat {
             } else {
                 never()
             };
-            let events = self.events.clone();
+            let (events, counted) = (self.events.clone(), self.counted.clone());
             let answers = self.clerk.answers.clone();
             select! {
                 recv(keys) -> input => {
@@ -140,6 +158,12 @@ impl Chat {
                     self.tick()?;
                     if let Ok(news) = news {
                         self.update(Msg::Setup(news))?;
+                    }
+                }
+                recv(counted) -> counted => {
+                    match counted {
+                        Ok(counted) => self.update(Msg::Counted(counted))?,
+                        Err(_died) => self.counted = never(),
                     }
                 }
                 recv(next) -> _ => self.tick()?,
@@ -226,6 +250,8 @@ impl Chat {
                 Err(TrySendError::Disconnected(_)) => self.update(Msg::EngineGone)?,
             },
             Effect::Cancel(flag) => flag.cancel(),
+            // A thread that has died counts nothing; everything else goes on.
+            Effect::Count(ask) => drop(self.asks.send(ask)),
             Effect::Record(record) => {
                 if let Some(keeper) = &mut self.keeper {
                     let digest = self.app.model_digest();

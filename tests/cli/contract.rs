@@ -65,6 +65,7 @@ fn the_object_has_the_fields_of_the_contract() {
         "text",
         "thinking",
         "timings",
+        "took",
         "waits",
     ];
     assert_eq!(names, expected);

@@ -283,3 +283,41 @@ fn a_damaged_session_is_listed_shown_and_gone_on_with() {
         "what did not fit is kept"
     );
 }
+
+/// What the chat says under an answer is what a script reads, and it is kept.
+#[test]
+fn what_a_turn_took_is_kept_as_it_is_told() {
+    let user = User::new();
+    let report = user.json("--session a --prompt Story? --temperature 0 --limit-think 4 --think low");
+    assert_eq!((&report["finish"], &report["limit"]), (&Value::from("length"), &Value::from("think 4")));
+    assert_eq!(report["ids"].as_array().unwrap().len(), 4);
+    let kept = session(&user, "a");
+    let turn = kept.turns.last().unwrap();
+    let end = turn.end.as_ref().unwrap();
+    let took = end.took.unwrap();
+    assert_eq!(serde_json::to_value(took).unwrap(), report["took"]);
+    assert_eq!(end.reached.unwrap().to_string(), "think 4");
+    assert_eq!(turn.start.limits.think.unwrap().to_string(), "4");
+    // The short form is of the long one.
+    let decode: Vec<f64> =
+        report["timings"]["decode_s"].as_array().unwrap().iter().map(|s| s.as_f64().unwrap()).collect();
+    assert_eq!((took.decoded, took.written), (decode.len(), 4));
+    assert!((took.decode_s - decode.iter().sum::<f64>()).abs() < 1e-9);
+    assert_eq!(Some(took.prefill_s), report["timings"]["prefill_s"].as_f64());
+    assert_eq!(took.prompt, report["prompt_ids"].as_array().unwrap().len());
+
+    // It goes on, with as much allowed again.
+    let longer = user.json("--session a --continue");
+    assert_eq!(longer["ids"].as_array().unwrap().len(), 8);
+    assert_eq!(session(&user, "a").turns.last().unwrap().ids.len(), 8);
+}
+
+#[test]
+fn a_limit_that_is_none_is_refused_with_the_way_to_say_it() {
+    let user = User::new();
+    let output = user.run("--prompt Hi --limit-answer soon");
+    assert_eq!(output.status.code(), Some(2));
+    let text = stderr(&output);
+    assert!(text.contains("limit_answer = \"soon\" (from --limit-answer)") && text.contains("10m"), "{text}");
+    assert_eq!(user.json("--prompt Hi --limit-answer off --max-tokens 2")["limit"], "tokens 2");
+}

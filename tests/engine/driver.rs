@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dormouse::engine;
 use dormouse::protocol::{
-    CancelFlag, Command, EngineLink, Event, ModelFacts, Outcome, Part, Prompt, Sampling, Settings, TurnId,
-    TurnRequest, UserError,
+    CancelFlag, Command, EngineLink, Event, Limits, ModelFacts, Outcome, Part, Prompt, Sampling, Settings,
+    TurnId, TurnRequest, UserError,
 };
 
 use crate::nano::nano;
@@ -103,6 +103,8 @@ impl Driver {
             generated: Vec::new(),
             sampling: Sampling { temperature: Some(0.0), top_p: None, seed: None },
             max_tokens: Some(max_tokens),
+            limits: Limits::default(),
+            allowed_from: 0,
             prefill_chunk: None,
             logits: true,
             cancel: CancelFlag::default(),
@@ -135,6 +137,9 @@ impl Driver {
                 Event::Logits { turn, values } => {
                     assert_eq!(turn, id);
                     logits.push(values.into_iter().map(f32::to_bits).collect());
+                }
+                Event::Step { turn, seconds, .. } => {
+                    assert!(turn == id && seconds > 0.0);
                 }
                 Event::Token { turn, id: token, .. } => {
                     assert_eq!(turn, id);

@@ -67,7 +67,8 @@ fn numbers_move_within_a_pass() {
     assert_eq!(turn.outcome.tokens.len(), turn.outcome.decode_s.len());
     assert!(turn.outcome.waits.late + turn.outcome.waits.in_time > 0);
     let seen = bytes.seen.lock().unwrap();
-    assert_eq!(seen.len(), layers * 3);
+    // As each layer begins, and after the last.
+    assert_eq!(seen.len(), (layers + 1) * 3);
     assert!(seen.is_sorted());
     let within: HashSet<_> = seen[..layers].iter().collect();
     assert!(within.len() > layers / 2, "{seen:?}");
@@ -193,7 +194,8 @@ fn numbers_of_a_turn_add_up() {
     assert_eq!(turn.prompt, prompt);
     assert_eq!(outcome.finish, Finish::Length);
     assert_eq!((outcome.ids.len(), outcome.decode_s.len()), (8, 7));
-    assert!(outcome.prefill_s > 0.0 && outcome.first_token_s.is_some_and(|s| s >= outcome.prefill_s));
+    let took = outcome.took;
+    assert!(took.prefill_s > 0.0 && took.first_token_s.is_some_and(|s| s >= took.prefill_s));
     let experts = outcome.experts;
     assert!(
         experts.reads > 0 && experts.requests >= experts.resident && experts.bytes == outcome.expert_bytes
@@ -201,7 +203,17 @@ fn numbers_of_a_turn_add_up() {
     // Seven tokens alone wake 4 experts in each of 8 layers.
     assert!(experts.requests >= 7 * 8 * 4, "{experts:?}");
 
+    assert_eq!((took.prompt, took.reused, took.read, took.written), (prompt.len(), 0, prompt.len(), 8));
+    assert_eq!(took.decoded, 7);
+    assert!(took.total_s >= took.prefill_s + took.decode_s && took.thinking_s.is_none(), "{took:?}");
+    assert_eq!(outcome.tokens.iter().map(|token| token.woken).min(), Some(8 * 4));
+
     let sample = driver.link.telemetry.sample();
+    let layers = driver.link.telemetry.layer_costs();
+    assert_eq!(layers.iter().map(|layer| layer.requests).collect::<Vec<_>>(), [0, 4, 4, 4, 4, 4, 4, 4, 4]);
+    assert!(layers.iter().all(|layer| layer.ns > 0 && layer.resident <= layer.requests), "{layers:?}");
+    assert!(sample.pieces > 0);
+    assert!(sample.landed_bytes >= outcome.trunk_bytes + outcome.expert_bytes);
     assert_eq!(sample.phase, Phase::Idle);
     assert_eq!((sample.tokens, sample.turn), (8, 1));
     assert_eq!((sample.prompt_done, sample.prompt_total), (prompt.len() as u64, prompt.len() as u64));

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dormouse::protocol::{
-    COMMANDS, CancelFlag, Command, EVENTS, EngineLink, Event, ExitCode, Finish, Message, ModelFacts, Outcome,
-    Part, Phase, PlanFacts, Prompt, Telemetry, TurnId, TurnRequest, UserError,
+    COMMANDS, CancelFlag, Command, Conversation, Count, Counter, EVENTS, EngineLink, Event, ExitCode, Finish,
+    Message, ModelFacts, Outcome, Part, Phase, PlanFacts, Prompt, Telemetry, Took, TurnId, TurnRequest,
+    UserError,
 };
 use dormouse::units::Bytes;
 
@@ -23,6 +24,27 @@ const ANSWER: &str = "## Dormice\n\nA **dormouse** is a small *nocturnal* rodent
 > It wakes only to eat.\n\n---\n\nThat is all.";
 
 const THINKING: &str = "The user asks about dormice. They are small, they sleep long.\nI should be brief.";
+
+/// Counts words, and ten for each message.
+struct Words;
+
+impl Count for Words {
+    fn text(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn prompt(&self, conversation: &Conversation) -> usize {
+        conversation.messages.iter().map(|message| 10 + self.text(&spoken(message))).sum()
+    }
+}
+
+/// What a message says.
+fn spoken(message: &Message) -> String {
+    match message {
+        Message::User { content, .. } | Message::Assistant { content, .. } => content.concat(),
+        Message::System { .. } | Message::Tool { .. } => String::new(),
+    }
+}
 
 /// Starts the engine. `scene` decides how loading goes; what the user writes decides how a turn goes.
 pub(crate) fn spawn(scene: &str) -> EngineLink {
@@ -128,6 +150,7 @@ impl Engine {
             tier: "scalar",
             temperature: 1.0,
             top_p: 0.95,
+            counter: Counter::new(Words),
         })));
     }
 
@@ -141,11 +164,13 @@ impl Engine {
         t.last_token_ns.store(0, Relaxed);
         let prompt = 80;
         t.prompt_total.store(prompt, Relaxed);
+        t.chunks.store(6, Relaxed);
         t.set_phase(Phase::Prefill);
         let pause = Duration::from_millis(if text.contains("slow") { 4000 } else { 4 });
         self.say(Event::Prompt { turn, ids: (0..80).collect(), reused: 16 });
         for done in (0..=prompt).step_by(16) {
             t.prompt_done.store(done, Relaxed);
+            t.chunk.store(1 + done / 16, Relaxed);
             if !self.pass(&request.cancel, pause / 4) {
                 return self.finish(turn, Finish::Cancelled, None, 0);
             }
@@ -206,6 +231,7 @@ impl Engine {
         t.pass_began_ns.store(t.now_ns(), Relaxed);
         for layer in 0..LAYERS {
             t.layer.store(layer, Relaxed);
+            t.landed_bytes.fetch_add(150_000, Relaxed);
             t.trunk_bytes.fetch_add(100_000, Relaxed);
             t.expert_bytes.fetch_add(50_000, Relaxed);
             t.expert_requests.fetch_add(4, Relaxed);
@@ -235,9 +261,20 @@ impl Engine {
                 error,
                 ids: (0..u32::try_from(tokens).unwrap()).collect(),
                 seed: 1,
-                prefill_s: 0.4,
+                took: Took {
+                    prompt: 80,
+                    reused: 16,
+                    read: 64,
+                    written: tokens,
+                    prefill_s: 0.4,
+                    first_token_s: (tokens > 0).then_some(0.42),
+                    decoded: tokens.saturating_sub(1),
+                    decode_s: 0.012 * tokens.saturating_sub(1) as f64,
+                    token_s: (tokens > 1).then_some(0.012),
+                    total_s: 0.4 + 0.012 * tokens as f64,
+                    ..Took::default()
+                },
                 decode_s: vec![0.012; tokens.saturating_sub(1)],
-                first_token_s: (tokens > 0).then_some(0.42),
                 ..Outcome::new(finish)
             }),
         });

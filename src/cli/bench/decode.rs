@@ -15,7 +15,7 @@ use crate::cli::settings::{self, Resolved};
 use crate::cli::{Done, no_resource, output, plan};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Outcome, Prompt, Sampling,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, Limits, ModelFacts, Outcome, Prompt, Sampling,
     Settings, TokenCost, TurnId, TurnRequest, UserError,
 };
 use crate::setup::disk::Sweep;
@@ -100,7 +100,7 @@ impl Bench {
             // One more than passes: the first token of a turn comes of its prompt.
             let Some(outcome) = self.turn(&link, TurnId(turn), &ids, left + 1)? else { return Ok(None) };
             if turn == 1 {
-                measured.prefill_s = outcome.prefill_s;
+                measured.prefill_s = outcome.took.prefill_s;
             }
             if outcome.finish == Finish::Length && outcome.decode_s.len() < left {
                 let detail = format!("{} tokens do not fit into its context", args.tokens);
@@ -157,6 +157,8 @@ impl Bench {
             generated: Vec::new(),
             sampling: Sampling { temperature: Some(0.0), top_p: None, seed: Some(0) },
             max_tokens: Some(most),
+            limits: Limits::default(),
+            allowed_from: 0,
             prefill_chunk: None,
             logits: false,
             cancel: cancel.clone(),

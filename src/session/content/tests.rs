@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::super::record::{frame, head};
 use super::*;
-use crate::protocol::Thinking;
+use crate::protocol::{Limits, Outcome, Thinking};
 
 fn header() -> Record {
     Record::Header(Header { model: 7, folder: "/m".to_owned(), name: "m".to_owned(), created: 1 })
@@ -16,6 +16,7 @@ fn start(user: &str) -> Record {
         top_p: 0.9,
         seed: 3,
         max_tokens: None,
+        limits: Limits::default(),
         at: 1,
     })
 }
@@ -25,7 +26,7 @@ fn token(id: u32) -> Record {
 }
 
 fn end(finish: Finish) -> Record {
-    Record::End(End { finish, at: 2, error: String::new() })
+    Record::End(End { at: 2, ..End::of(&Outcome::new(finish)) })
 }
 
 fn story() -> Vec<Record> {

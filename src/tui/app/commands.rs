@@ -56,6 +56,7 @@ impl App {
         self.transcript = crate::chat::Transcript::default();
         self.facts.clear();
         self.scrollback.clear();
+        self.forecast.forget();
         self.session = None;
         let mut effects = vec![Effect::CloseSession];
         if matches!(self.engine, Engine::Ready(_)) {

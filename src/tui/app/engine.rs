@@ -1,10 +1,10 @@
 //! What the engine says, and the life of a turn. However a turn ends, the state comes back to idle.
 
-use super::{App, Effect, Engine, Running};
+use super::{App, Effect, Engine, Running, Step};
 use crate::chat::Turn;
 use crate::protocol::{
-    CancelFlag, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, Sampling, TurnId, TurnRequest,
-    UserError,
+    CancelFlag, Channel, Command, Event, ExitCode, Finish, Outcome, Part, Prompt, Sampling, TurnId,
+    TurnRequest, UserError,
 };
 use crate::session::{End, PromptDigest, Record, TurnStart};
 use crate::tui::transcript::Facts;
@@ -15,17 +15,27 @@ impl App {
             Event::Ready(_) | Event::Failed(_) if self.is_stale() => {}
             Event::Ready(facts) => {
                 self.engine = Engine::Ready(facts);
+                self.forecast.forget();
                 return self.trial_loaded();
             }
-            Event::Prompt { turn, ids, reused } => {
-                if let Some(facts) = self.facts_of(turn) {
-                    facts.prompt = Some((ids.len(), reused));
+            Event::Prompt { turn, ids, .. } => {
+                if self.running.as_ref().is_some_and(|running| running.turn == turn) {
                     return vec![Effect::Record(Record::Prompt(PromptDigest::of(&ids)))];
                 }
             }
             Event::Token { turn, id, channel } => {
-                if self.running.as_ref().is_some_and(|running| running.turn == turn) {
+                if let Some(running) = self.running.as_mut().filter(|running| running.turn == turn) {
+                    match channel {
+                        Channel::Thinking => running.thinking_tokens += 1,
+                        Channel::Answer => running.answer_tokens += 1,
+                        Channel::Tools | Channel::Between => {}
+                    }
                     return vec![Effect::Record(Record::Token { id, channel })];
+                }
+            }
+            Event::Step { turn, seconds, cost } => {
+                if self.running.as_ref().is_some_and(|running| running.turn == turn) {
+                    self.steps.push(Step { seconds, cost });
                 }
             }
             Event::Delta { turn, part } => self.delta(turn, part),
@@ -78,15 +88,21 @@ impl App {
         self.next_turn += 1;
         self.transcript.begin(turn, text.clone());
         let (sampling, start) = self.draws(turn, text);
-        self.facts.push(Facts { max_tokens: self.options.max_tokens, ..Facts::default() });
+        self.facts.push(Facts::default());
         let cancel = CancelFlag::default();
         self.running = Some(Running {
             turn,
             cancel: cancel.clone(),
             began: self.now(),
             stopping: false,
+            limits: self.limits,
             thinking_began: None,
+            answer_began: None,
+            thinking_tokens: 0,
+            answer_tokens: 0,
         });
+        self.steps.clear();
+        self.forecast.read_with = Some(self.thinking);
         self.impatience = 0;
         self.notice = None;
         self.pulse.stir();
@@ -99,6 +115,8 @@ impl App {
             generated: Vec::new(),
             sampling,
             max_tokens: self.options.max_tokens,
+            limits: self.limits,
+            allowed_from: 0,
             prefill_chunk: None,
             logits: false,
             cancel,
@@ -120,6 +138,7 @@ impl App {
             top_p: asked.top_p.unwrap_or(facts.top_p),
             seed,
             max_tokens: self.options.max_tokens,
+            limits: self.limits,
             at: 0,
         };
         (sampling, Some(start))
@@ -141,12 +160,13 @@ impl App {
         let Some(running) = self.running.as_mut().filter(|running| running.turn == turn) else { return };
         match (&part, running.thinking_began) {
             (Part::Thinking(_), None) => running.thinking_began = Some(now),
-            (Part::Answer(_) | Part::ToolCall(_), Some(began)) => {
-                if let Some(facts) = self.facts.last_mut() {
+            (Part::Answer(_) | Part::ToolCall(_), began) => {
+                running.answer_began.get_or_insert(now);
+                if let (Some(began), Some(facts)) = (began, self.facts.last_mut()) {
                     facts.thinking_s.get_or_insert(now - began);
                 }
             }
-            _ => {}
+            (Part::Thinking(_), Some(_)) => {}
         }
         self.transcript.push(turn, part);
     }
@@ -155,13 +175,11 @@ impl App {
         let now = self.now();
         let Some(running) = self.running.take_if(|running| running.turn == turn) else { return Vec::new() };
         if let Some(facts) = self.facts.last_mut() {
-            facts.total_s = Some(now - running.began);
             if let Some(began) = running.thinking_began {
                 facts.thinking_s.get_or_insert(now - began);
             }
         }
-        let error = outcome.error.as_ref().map(|error| error.title.clone()).unwrap_or_default();
-        let end = End { finish: outcome.finish, at: 0, error };
+        let end = End::of(&outcome);
         self.transcript.finish(turn, outcome);
         // Not put into the draft by itself: whoever types on at once would add to it unseen.
         if self.transcript.turns().last().is_some_and(Turn::is_lost) {
@@ -177,10 +195,5 @@ impl App {
     fn fail_running(&mut self, error: &UserError) -> Vec<Effect> {
         let Some(turn) = self.running.as_ref().map(|running| running.turn) else { return Vec::new() };
         self.finish(turn, Outcome { error: Some(error.clone()), ..Outcome::new(Finish::Error) })
-    }
-
-    fn facts_of(&mut self, turn: TurnId) -> Option<&mut Facts> {
-        let running = self.running.as_ref().is_some_and(|running| running.turn == turn);
-        if running { self.facts.last_mut() } else { None }
     }
 }

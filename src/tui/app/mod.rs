@@ -4,6 +4,7 @@
 mod commands;
 mod engine;
 mod files;
+mod forecast;
 mod history;
 mod keys;
 mod mode;
@@ -11,12 +12,15 @@ mod pulse;
 mod queue;
 mod recall;
 mod setup;
+mod steps;
 
 use std::path::PathBuf;
 
 use crossterm::event::KeyEvent;
 
 use self::files::Files;
+use self::forecast::Forecast;
+pub(crate) use self::forecast::{ANSWER, Cost};
 use self::history::History;
 pub(crate) use self::keys::STATS_FROM;
 pub(crate) use self::mode::Mode;
@@ -25,14 +29,16 @@ pub(crate) use self::queue::Queue;
 pub use self::setup::SetUp;
 use self::setup::Setup;
 pub(crate) use self::setup::Shown;
+pub(crate) use self::steps::Step;
 use super::Options;
 use super::composer::Composer;
+use super::counter::{Ask, Counted};
 use super::draft::{Chip, Draft};
 use super::keymap::Press;
 use super::theme::Theme;
 use super::transcript::{Facts, Scrollback};
 use crate::chat::Transcript;
-use crate::protocol::{CancelFlag, Command, Event, ModelFacts, Sample, Thinking, TurnId, UserError};
+use crate::protocol::{CancelFlag, Command, Event, Limits, ModelFacts, Sample, Thinking, TurnId, UserError};
 use crate::session::Record;
 use crate::setup::wizard::{News, Order};
 
@@ -78,6 +84,8 @@ pub(crate) enum Msg {
     Engine(Event),
     /// The engine's end of the channels is closed.
     EngineGone,
+    /// Tokens were counted.
+    Counted(Counted),
     /// A command could not be handed to the engine, which has not taken the ones before it.
     EngineBusy,
 }
@@ -89,6 +97,8 @@ pub(crate) enum Effect {
     Send(Command),
     /// Stop a turn.
     Cancel(CancelFlag),
+    /// Count these tokens.
+    Count(Ask),
     /// Write this down; its time is not known here.
     Record(Record),
     /// Carry this out, of setting up.
@@ -137,8 +147,16 @@ pub(crate) struct Running {
     pub(crate) began: f64,
     /// Whether it was asked to stop.
     pub(crate) stopping: bool,
+    /// Its limits.
+    limits: Limits,
     /// When the first piece of its thinking came.
     thinking_began: Option<f64>,
+    /// The same of its answer.
+    answer_began: Option<f64>,
+    /// Tokens of its thinking.
+    thinking_tokens: usize,
+    /// Tokens of its answer.
+    answer_tokens: usize,
 }
 
 /// A line that tells the user something for a while.
@@ -156,6 +174,8 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) running: Option<Running>,
     pub(crate) thinking: Thinking,
+    /// How long a turn may think and answer.
+    pub(crate) limits: Limits,
     pub(crate) transcript: Transcript,
     /// What is known of each turn beside its text, in the order of the transcript.
     pub(crate) facts: Vec<Facts>,
@@ -189,6 +209,10 @@ pub(crate) struct App {
     first_orders: Vec<Order>,
     /// How the panel and the status line see the numbers.
     pub(crate) pulse: Pulse,
+    /// The decoded tokens of the turn that runs, or ran last.
+    pub(crate) steps: Vec<Step>,
+    /// What the draft will cost.
+    forecast: Forecast,
     /// How often Ctrl-C was pressed while the turn was already stopping.
     impatience: u32,
     /// Columns of the screen as it was last drawn.
@@ -219,6 +243,7 @@ impl App {
             setup,
             first_orders,
             thinking: options.thinking,
+            limits: options.limits,
             session: options.session.take(),
             next_turn: transcript.turns().len() as u64 + 1,
             facts: vec![Facts::default(); transcript.turns().len()],
@@ -242,6 +267,8 @@ impl App {
             mouse: true,
             notice,
             pulse: Pulse::default(),
+            steps: Vec::new(),
+            forecast: Forecast::default(),
             impatience: 0,
             columns: 0,
         }
@@ -264,6 +291,18 @@ impl App {
 
     /// Takes in what happened, and says what is to be done about it.
     pub(crate) fn update(&mut self, msg: Msg) -> Vec<Effect> {
+        let mut effects = self.take_in(msg);
+        if let Engine::Ready(facts) = &self.engine {
+            let empty = Draft::default();
+            let command = super::commands::is_command(self.composer.text());
+            let draft = if command { &empty } else { self.composer.draft() };
+            let asks = self.forecast.ask(facts, draft, &self.transcript, self.thinking);
+            effects.extend(asks.into_iter().map(Effect::Count));
+        }
+        effects
+    }
+
+    fn take_in(&mut self, msg: Msg) -> Vec<Effect> {
         match msg {
             Msg::Clock(sample) => {
                 self.pulse.observe(&sample);
@@ -314,6 +353,10 @@ impl App {
             Msg::Engine(event) => self.engine_event(event),
             Msg::EngineGone => self.engine_gone(),
             Msg::EngineBusy => self.engine_busy(),
+            Msg::Counted(counted) => {
+                self.forecast.counted(counted);
+                Vec::new()
+            }
         }
     }
 
@@ -336,6 +379,13 @@ impl App {
             || matches!(self.engine, Engine::Loading)
             || self.notice.is_some()
             || self.setup_moves()
+    }
+
+    /// What the draft will cost, where there is one and a model to read it.
+    pub(crate) fn cost(&self) -> Option<Cost> {
+        let Engine::Ready(facts) = &self.engine else { return None };
+        let remembered = usize::try_from(self.pulse.now().context_used).unwrap_or(usize::MAX);
+        self.forecast.cost(facts, &self.transcript, self.thinking, remembered)
     }
 
     /// Tells the user something.

@@ -18,6 +18,7 @@ pub(crate) struct Pulse {
     now: Sample,
     kept: VecDeque<Sample>,
     moved_at: f64,
+    phase_at: f64,
 }
 
 impl Pulse {
@@ -31,12 +32,15 @@ impl Pulse {
                 s.prompt_done,
                 s.layer,
                 s.load_done,
-                s.trunk_bytes + s.expert_bytes,
+                (s.landed_bytes, s.pieces),
                 s.pass_began_ns,
             )
         };
         if moving(sample) != moving(&self.now) {
             self.moved_at = sample.at;
+        }
+        if (sample.phase, sample.turn) != (self.now.phase, self.now.turn) {
+            self.phase_at = sample.at;
         }
         if self.kept.back().is_none_or(|last| sample.at - last.at >= STEP_S) {
             if self.kept.len() == KEPT {
@@ -60,6 +64,27 @@ impl Pulse {
     /// Seconds since any of the numbers moved.
     pub(crate) const fn still_s(&self) -> f64 {
         (self.now.at - self.moved_at).max(0.0)
+    }
+
+    /// Seconds since the phase began.
+    pub(crate) const fn phase_s(&self) -> f64 {
+        (self.now.at - self.phase_at).max(0.0)
+    }
+
+    /// How much of the prompt is read, by passes and layers.
+    pub(crate) fn prefill_share(&self) -> f64 {
+        let s = &self.now;
+        if s.chunks == 0 || s.layers == 0 {
+            return 0.0;
+        }
+        let done = s.chunk.saturating_sub(1) as f64 + s.layer as f64 / s.layers as f64;
+        (done / s.chunks as f64).min(1.0)
+    }
+
+    /// Seconds until the prompt is read, if all of it takes as long as what was read; nothing at its very beginning.
+    pub(crate) fn prefill_left_s(&self) -> Option<f64> {
+        let share = self.prefill_share();
+        (share >= 0.01).then(|| self.phase_s() * (1.0 - share) / share)
     }
 
     /// Rates over the last seconds.
@@ -108,7 +133,7 @@ mod tests {
             at,
             turn: 1,
             tokens,
-            trunk_bytes: tokens * 100,
+            landed_bytes: tokens * 100,
             last_token_ns: 500_000_000,
             ..Sample::default()
         }
@@ -135,6 +160,29 @@ mod tests {
         assert!((pulse.still_s() - 8.0).abs() < 1e-9);
         pulse.observe(&Sample { layer: 1, ..sample(9.5, 1) });
         assert!(pulse.still_s() < 1e-9);
+    }
+
+    #[test]
+    fn a_prompt_is_read_by_passes_and_layers() {
+        let mut pulse = Pulse::default();
+        let reading = |at, chunk, layer| Sample {
+            at,
+            turn: 1,
+            phase: crate::protocol::Phase::Prefill,
+            chunks: 4,
+            chunk,
+            layer,
+            layers: 10,
+            ..Sample::default()
+        };
+        pulse.observe(&reading(5.0, 1, 0));
+        assert_eq!(pulse.prefill_left_s(), None);
+        pulse.observe(&reading(15.0, 2, 0));
+        assert!((pulse.prefill_share() - 0.25).abs() < 1e-9);
+        assert!((pulse.prefill_left_s().unwrap() - 30.0).abs() < 1e-9);
+        pulse.observe(&reading(25.0, 3, 5));
+        assert!((pulse.prefill_share() - 0.625).abs() < 1e-9);
+        assert!((pulse.prefill_left_s().unwrap() - 12.0).abs() < 1e-9);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{App, Effect, Engine};
 use crate::config::{Paths, Preset};
 use crate::protocol::{
-    CancelFlag, Command, Finish, Outcome, Prompt, Sampling, Settings, TurnId, TurnRequest, UserError,
+    CancelFlag, Command, Finish, Limits, Outcome, Prompt, Sampling, Settings, TurnId, TurnRequest, UserError,
 };
 use crate::setup::doctor::Subject;
 use crate::setup::download;
@@ -288,6 +288,8 @@ impl App {
             generated: Vec::new(),
             sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
             max_tokens: Some(1),
+            limits: Limits::default(),
+            allowed_from: 0,
             prefill_chunk: None,
             logits: false,
             cancel: trial.cancel.clone(),
@@ -303,7 +305,7 @@ impl App {
         if trial.turn != turn {
             return None;
         }
-        let seconds = outcome.first_token_s.unwrap_or(outcome.prefill_s);
+        let seconds = outcome.took.first_token_s.unwrap_or(outcome.took.prefill_s);
         Some(match (&outcome.error, outcome.finish) {
             (Some(error), _) => self.trial_failed(error),
             // Whoever stopped it knows.

@@ -5,12 +5,13 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use super::{Bench, failure, outcome};
 use crate::chat::Transcript;
 use crate::protocol::{
-    Arguments, Channel, Command, Event, ExitCode, Finish, Message, Outcome, Part, Prompt, Thinking, ToolCall,
-    TurnId, UserError,
+    Arguments, Channel, Command, Event, ExitCode, Finish, Limit, Limits, Message, Outcome, Part, Phase,
+    Prompt, Reached, Thinking, TokenCost, ToolCall, TurnId, UserError,
 };
 use crate::session::Record;
 use crate::tui::Options;
 use crate::tui::app::{App, Effect, Msg};
+use crate::tui::counter::{Counted, Place};
 use crate::tui::theme::Theme;
 
 #[test]
@@ -219,7 +220,8 @@ fn a_turn_is_written_down() {
     bench.send("/new");
     bench.send("And now?");
     bench.engine(Event::Failed(failure()));
-    let written: String = bench.sent.iter().map(letter).collect();
+    let counts = |effect: &&Effect| matches!(effect, Effect::Count(_));
+    let written: String = bench.sent.iter().filter(|effect| !counts(effect)).map(letter).collect();
     assert_eq!(written, "mUgPTEcrmUgE");
     let starts: Vec<_> = bench
         .sent
@@ -324,13 +326,109 @@ fn what_is_missing_from_an_answer_is_said() {
 }
 
 #[test]
+fn what_a_message_will_cost_is_told_while_it_is_written() {
+    let mut bench = Bench::ready();
+    let size = (96, 24);
+    assert!(!bench.text(size).contains("token"));
+    bench.write("a b c");
+    assert!(bench.text(size).contains("─ counting tokens ─"));
+    bench.count();
+    // Nothing was measured and nothing planned: only what is known is told.
+    assert!(bench.text(size).contains("─ +13 tokens ─"), "{}", bench.text(size));
+    bench.write(" d");
+    bench.count();
+    assert!(bench.text(size).contains("+14 tokens"));
+    bench.ctrl('u');
+    bench.write("/think");
+    bench.count();
+    assert!(!bench.text(size).contains("token"), "a command costs nothing");
+
+    // Twelve tokens were read in half a second, and a token took a quarter.
+    let mut bench = Bench::answered();
+    bench.clock(55.0, |s| s.context_used = 24);
+    bench.write("a b");
+    bench.count();
+    let text = bench.text((120, 24));
+    let history = 10 + 4 + 10 + super::ANSWER.split_whitespace().count();
+    let unread = 12 + history - 24;
+    let read = format!("about {:.0} s to read", 0.5 / 12.0 * unread as f64);
+    assert!(text.contains(&format!("+12 tokens, {unread} to read · {read} · about 50 s for 200")), "{text}");
+    // Another effort makes another prompt, from its beginning.
+    bench.ctrl('u');
+    bench.send("/think max");
+    bench.write("a b");
+    bench.count();
+    let text = bench.text((120, 24));
+    assert!(text.contains(&format!("+12 tokens, {} to read", 12 + history)), "{text}");
+    assert!(bench.text((80, 24)).contains("+12 tokens"));
+    assert!(bench.text((40, 12)).contains("+12 tokens"));
+    // An answer to an old question changes nothing.
+    bench.update(Msg::Counted(Counted { place: Place::Draft, number: 1, tokens: 999 }));
+    assert!(bench.text((80, 24)).contains("+12 tokens"));
+}
+
+#[test]
+fn a_stall_says_what_is_waited_for() {
+    let mut bench = Bench::thinking();
+    bench.clock(46.0, |s| (s.waiting_for, s.waiting_ns) = (2, 45_900_000_000));
+    assert!(bench.text((120, 40)).contains("stalled for 4 s, waiting for experts from the disk"));
+    // Bytes that land are progress.
+    bench.clock(47.0, |s| s.landed_bytes += 1);
+    assert!(!bench.text((120, 40)).contains("stalled"));
+}
+
+#[test]
+fn a_prompt_is_read_chunk_by_chunk_with_an_end_in_sight() {
+    let mut bench = Bench::ready();
+    bench.send("a long story");
+    bench.clock(3.0, |s| {
+        (s.turn, s.phase, s.prompt_total, s.chunks, s.chunk) = (1, Phase::Prefill, 300, 5, 1);
+    });
+    bench.clock(103.0, |s| {
+        (s.chunk, s.layer, s.landed_bytes, s.pass_began_ns) = (2, 0, 9 << 30, 90_000_000_000)
+    });
+    let text = bench.text((160, 24));
+    for part in ["reading the prompt, chunk 2/5", "first token in about 7 min", "layer 1/9", "━━"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn limits_go_with_the_turn_and_are_shown_with_what_is_left() {
+    let mut bench = Bench::ready();
+    bench.app.limits = Limits { think: Some(Limit::Tokens(100)), answer: Some(Limit::Seconds(600)) };
+    assert!(
+        bench.text((120, 24)).contains("thinking ≤ 100 tokens, answer ≤ 10m"),
+        "{}",
+        bench.text((120, 24))
+    );
+    bench.send("Hi");
+    assert_eq!(bench.generated()[0].limits, bench.app.limits);
+    bench.clock(3.0, |s| (s.turn, s.phase) = (1, Phase::Decode));
+    for _ in 0..40 {
+        bench.engine(Event::Token { turn: TurnId(1), id: 7, channel: Channel::Thinking });
+        bench.engine(Event::Step { turn: TurnId(1), seconds: 2.0, cost: TokenCost::default() });
+    }
+    bench.say(1, Part::Thinking("hm".to_owned()));
+    assert!(bench.text((200, 24)).contains("at most 2 min left"), "{}", bench.text((200, 24)));
+    bench.say(1, Part::Answer("so".to_owned()));
+    bench.clock(63.0, |_| {});
+    assert!(bench.text((200, 24)).contains("at most 9 min left"));
+    let reached = Some(Reached::Answer(Limit::Seconds(600)));
+    bench.finish(1, Outcome { reached, ..outcome(Finish::Length) });
+    assert!(
+        bench.text((120, 24)).contains("■ reached the limit of 10m for the answer · 12 tokens in · 13 out")
+    );
+}
+
+#[test]
 fn a_wait_is_never_silent() {
     let mut bench = Bench::thinking();
     let one = bench.text((120, 40));
     assert!(one.contains("layer 3/9") && one.contains("token 12 s of ~28 s"), "{one}");
     bench.clock(47.0, |_| {});
     let later = bench.text((120, 40));
-    assert!(later.contains("no progress for 5 s") && later.contains("token 17 s"), "{later}");
+    assert!(later.contains("stalled for 5 s, computing") && later.contains("token 17 s"), "{later}");
     assert!(bench.app.moves());
     bench.finish(1, outcome(Finish::Stop));
     assert!(!bench.app.moves());

@@ -18,13 +18,33 @@ use super::app::{App, Effect, Msg};
 use super::theme::Theme;
 use super::{Options, view};
 use crate::protocol::{
-    Command, Event, ExitCode, Finish, ModelFacts, Outcome, Part, Phase, PlanFacts, Sample, TurnId, UserError,
+    Command, Conversation, Count, Counter, Event, ExitCode, Finish, Message, ModelFacts, Outcome, Part,
+    Phase, PlanFacts, Sample, Took, TurnId, UserError,
 };
 use crate::units::Bytes;
 
 const ANSWER: &str = "# Dormice\n\nA **dormouse** is a *small* rodent, in Japanese ヤマネ, see [the page](https://example.org/d).\n\
 It sleeps `half` the year 👩‍👩‍👧 e\u{301}.\n\n1. sleeps\n2. eats\n   - nuts\n   - 漢字，全角\n\n```rust\nfn main() {\n    nap();\n}\n```\n\n\
 | kind | weight |\n|:--|--:|\n| hazel | 17 g |\n| edible dormouse, the largest of them | 120 g |\n\n> It wakes to eat.\n\n---\nDone.";
+
+/// Counts words, and ten for each message.
+struct Words;
+
+impl Count for Words {
+    fn text(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn prompt(&self, conversation: &Conversation) -> usize {
+        let said = |message: &Message| match message {
+            Message::User { content, .. } | Message::Assistant { content, .. } => {
+                10 + self.text(&content.concat())
+            }
+            Message::System { .. } | Message::Tool { .. } => 0,
+        };
+        conversation.messages.iter().map(said).sum()
+    }
+}
 
 /// An application, what it was asked to do so far, and a terminal to look at it.
 struct Bench {
@@ -74,6 +94,7 @@ impl Bench {
             tier: "scalar",
             temperature: 1.0,
             top_p: 0.95,
+            counter: Counter::new(Words),
         })
     }
 
@@ -126,6 +147,16 @@ impl Bench {
     fn send(&mut self, text: &str) {
         self.write(text);
         self.press(KeyCode::Enter);
+    }
+
+    /// Answers all that is to be counted.
+    fn count(&mut self) {
+        for effect in std::mem::take(&mut self.sent) {
+            if let Effect::Count(ask) = &effect {
+                self.update(Msg::Counted(ask.answer()));
+            }
+            self.sent.push(effect);
+        }
     }
 
     fn say(&mut self, turn: u64, part: Part) {
@@ -197,9 +228,20 @@ fn outcome(finish: Finish) -> Outcome {
     Outcome {
         ids: vec![7; 13],
         seed: 1,
-        prefill_s: 0.5,
+        took: Took {
+            prompt: 12,
+            read: 12,
+            written: 13,
+            prefill_s: 0.5,
+            first_token_s: Some(0.5),
+            thinking_s: Some(2.0),
+            decoded: 12,
+            decode_s: 3.0,
+            token_s: Some(0.25),
+            total_s: 3.5,
+            ..Took::default()
+        },
         decode_s: vec![0.25; 12],
-        first_token_s: Some(0.5),
         ..Outcome::new(finish)
     }
 }

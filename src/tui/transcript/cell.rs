@@ -9,7 +9,7 @@ use super::flow::{Flow, Kind};
 use super::passage::{Chosen, Passage};
 use super::wrap;
 use crate::chat::Turn;
-use crate::protocol::{Arguments, Finish, Outcome, ToolCall};
+use crate::protocol::{Arguments, Finish, Limit, Outcome, Reached, ToolCall};
 use crate::tui::numbers;
 use crate::tui::theme::Theme;
 use crate::tui::width;
@@ -18,14 +18,8 @@ use crate::units::Seconds;
 /// What the screen knows of a turn beside its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Facts {
-    /// Tokens of the prompt, and how many of them were still in the state.
-    pub(crate) prompt: Option<(usize, usize)>,
     /// Seconds from the first piece of thinking to the first of the answer, or to the end.
     pub(crate) thinking_s: Option<f64>,
-    /// Seconds from the question to the end.
-    pub(crate) total_s: Option<f64>,
-    /// The most tokens that were asked for.
-    pub(crate) max_tokens: Option<usize>,
     /// Whether the user wants to see the thinking of this turn, where he said so.
     pub(crate) unfolded: Option<bool>,
 }
@@ -171,7 +165,7 @@ impl Cell {
             wrap::styled(&spans, columns, &Line::from("  "), &Line::from("    "), &mut own);
         }
         if let Some(outcome) = &turn.outcome {
-            ending(turn, outcome, facts, look, &mut own);
+            ending(turn, outcome, look, &mut own);
         }
         sections.push(Section::Own(own));
         self.sections = sections;
@@ -246,7 +240,9 @@ fn thinking_title(turn: &Turn, facts: &Facts, open: bool, columns: usize, theme:
     let title = if turn.is_running() && turn.answer.is_empty() && turn.tool_calls.is_empty() {
         format!("  {mark} thinking")
     } else {
-        let time = facts.thinking_s.map_or(String::new(), |seconds| format!(" for {}", Seconds(seconds)));
+        let took = turn.outcome.as_ref().and_then(|outcome| outcome.took.thinking_s);
+        let time =
+            facts.thinking_s.or(took).map_or(String::new(), |seconds| format!(" for {}", Seconds(seconds)));
         let words = turn.thinking.split_whitespace().count();
         format!("  {mark} thought{time}, {}", numbers::counted(words as u64, "word"))
     };
@@ -265,7 +261,7 @@ fn spelled(call: &ToolCall) -> String {
 }
 
 /// How the turn ended: what is missing, what went wrong, what it took.
-fn ending(turn: &Turn, outcome: &Outcome, facts: &Facts, look: &Look<'_>, out: &mut Vec<Line<'static>>) {
+fn ending(turn: &Turn, outcome: &Outcome, look: &Look<'_>, out: &mut Vec<Line<'static>>) {
     let Look { columns, theme, .. } = *look;
     let indent = Line::from("  ");
     let say = |text: &str, style, out: &mut Vec<Line<'static>>| {
@@ -293,7 +289,7 @@ fn ending(turn: &Turn, outcome: &Outcome, facts: &Facts, look: &Look<'_>, out: &
         Finish::Error => ("✗ ", theme.error),
     };
     // Broken between its parts: a number apart from its unit is hard to read.
-    for (number, row) in packed(summary(outcome, facts), columns.saturating_sub(4)).into_iter().enumerate() {
+    for (number, row) in packed(summary(outcome), columns.saturating_sub(4)).into_iter().enumerate() {
         let mark = if number == 0 { Span::styled(mark, style) } else { Span::raw("  ") };
         let first = Line::from(vec![Span::raw("  "), mark]);
         wrap::styled(&[(row, theme.dim)], columns, &first, &Line::from("    "), out);
@@ -315,29 +311,40 @@ fn packed(parts: Vec<String>, columns: usize) -> Vec<String> {
     rows
 }
 
-fn summary(outcome: &Outcome, facts: &Facts) -> Vec<String> {
-    let mut parts = vec![match outcome.finish {
-        Finish::Stop => "done".to_owned(),
-        Finish::Length => facts.max_tokens.filter(|limit| outcome.ids.len() >= *limit).map_or_else(
-            || "the context is full".to_owned(),
-            |limit| format!("reached the limit of {}", numbers::counted(limit as u64, "token")),
-        ),
-        Finish::Cancelled => "stopped by you".to_owned(),
-        Finish::Error => "failed".to_owned(),
+/// What it took. Of a turn of an older session only its tokens are known.
+fn summary(outcome: &Outcome) -> Vec<String> {
+    let took = &outcome.took;
+    let mut parts = vec![match (outcome.finish, outcome.reached) {
+        (Finish::Stop, _) => "done".to_owned(),
+        (Finish::Length, Some(Reached::Tokens(most))) => {
+            format!("reached the limit of {}", Limit::Tokens(most).said())
+        }
+        (Finish::Length, Some(Reached::Think(limit))) => {
+            format!("reached the limit of {} for the thinking", limit.said())
+        }
+        (Finish::Length, Some(Reached::Answer(limit))) => {
+            format!("reached the limit of {} for the answer", limit.said())
+        }
+        (Finish::Length, Some(Reached::Context)) => "the context is full".to_owned(),
+        (Finish::Length, None) => "reached a limit".to_owned(),
+        (Finish::Cancelled, _) => "stopped by you".to_owned(),
+        (Finish::Error, _) => "failed".to_owned(),
     }];
-    if let Some((prompt, reused)) = facts.prompt {
-        let reused =
-            if reused > 0 { format!(" ({} reused)", numbers::grouped(reused as u64)) } else { String::new() };
-        parts.push(format!("{} in{reused}", numbers::counted(prompt as u64, "token")));
+    if took.prompt > 0 {
+        let reused = match took.reused {
+            0 => String::new(),
+            reused => format!(" ({} reused)", numbers::grouped(reused as u64)),
+        };
+        parts.push(format!("{} in{reused}", numbers::counted(took.prompt as u64, "token")));
     }
     parts.push(format!("{} out", numbers::grouped(outcome.ids.len() as u64)));
-    if let Some(seconds) = outcome.first_token_s {
+    if let Some(seconds) = took.first_token_s {
         parts.push(format!("first token {}", Seconds(seconds)));
     }
-    if let Some(seconds) = facts.total_s {
-        parts.push(Seconds(seconds).to_string());
+    if took.total_s > 0.0 {
+        parts.push(Seconds(took.total_s).to_string());
     }
-    if let Some(rate) = numbers::decode_rate(outcome) {
+    if let Some(rate) = took.rate() {
         parts.push(numbers::speed(rate));
     }
     parts

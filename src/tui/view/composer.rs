@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use super::forecast;
 use super::header::{DEMONSTRATION, DEMONSTRATION_SHORT};
 use crate::tui::app::{App, Mode};
 use crate::tui::width;
@@ -24,6 +25,7 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Option<Positio
         let rule = Line::styled("─".repeat(usize::from(area.width)), theme.dim);
         width::draw(buffer, area.x, area.y, area.width, &rule);
         width::draw(buffer, area.x, area.bottom() - 1, area.width, &rule);
+        forecast::draw(app, Rect { y: area.bottom() - 1, height: 1, ..area }, buffer);
         text.y += 1;
         text.height -= 2;
     }

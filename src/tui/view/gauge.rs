@@ -16,9 +16,15 @@ pub(super) fn spinner(now: f64) -> &'static str {
 
 /// A bar of `columns` of which `share` is filled.
 pub(super) fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> [Span<'static>; 2] {
+    let [filled, empty] = bar_text(share, columns);
+    [Span::styled(filled, style), Span::styled(empty, theme.dim)]
+}
+
+/// The same as text: what is filled, and what is not.
+pub(super) fn bar_text(share: f64, columns: usize) -> [String; 2] {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let filled = index((share * columns as f64).round()).min(columns);
-    [Span::styled("━".repeat(filled), style), Span::styled("─".repeat(columns - filled), theme.dim)]
+    ["━".repeat(filled), "─".repeat(columns - filled)]
 }
 
 /// The last `columns` values as a line, relative to the largest.

@@ -6,6 +6,7 @@ mod alert;
 mod composer;
 mod conversation;
 mod footer;
+mod forecast;
 mod gauge;
 mod header;
 mod help;

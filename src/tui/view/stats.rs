@@ -81,14 +81,14 @@ fn speed(app: &App, now: &Sample, theme: &Theme) -> Vec<Line<'static>> {
     let rate = if app.running.is_some() {
         app.pulse.tokens_per_second()
     } else {
-        done().and_then(numbers::decode_rate)
+        done().and_then(|outcome| outcome.took.rate())
     };
     let first = match &app.running {
         Some(running) if now.turn == running.turn.0 && now.first_token_ns > 0 => {
             Some(now.first_token_ns as f64 * 1e-9)
         }
         Some(_) => None,
-        None => done().and_then(|outcome| outcome.first_token_s),
+        None => done().and_then(|outcome| outcome.took.first_token_s),
     };
     let known = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
     vec![

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::gauge;
-use crate::protocol::{Phase, Sample};
+use crate::protocol::{Limit, Limits, Phase, Sample, Wait};
 use crate::tui::app::{App, Engine, Running};
 use crate::tui::numbers;
 use crate::tui::width;
@@ -76,29 +76,12 @@ fn pieces(app: &App) -> Vec<Piece> {
     let theme = &app.theme;
     let now = app.pulse.now();
     let spinner = gauge::spinner(now.at);
-    let mut out = Vec::with_capacity(8);
-    let effort = app.thinking.as_str();
-    let thinking =
-        Piece { rank: NEVER, text: format!("think {effort}"), short: Some(effort), style: theme.text };
+    let mut out = Vec::with_capacity(10);
     let mut piece = |rank, text: String, style| out.push(Piece { rank, text, short: None, style });
     match (&app.running, &app.engine) {
         (Some(running), _) => {
             piece(0, format!("{spinner} {}", doing(app, running)), theme.accent);
-            if app.pulse.still_s() >= STILL_S {
-                piece(2, format!("no progress for {}", whole(app.pulse.still_s())), theme.warn);
-            }
-            if now.layers > 0 && computing(now) {
-                piece(5, format!("layer {}/{}", (now.layer + 1).min(now.layers), now.layers), theme.dim);
-            }
-            if now.phase == Phase::Decode {
-                if let Some(rate) = app.pulse.tokens_per_second() {
-                    piece(3, numbers::speed(rate), theme.dim);
-                }
-                if now.pass_seconds() >= SLOW_S {
-                    piece(4, on_this_token(now), theme.dim);
-                }
-            }
-            piece(6, whole(now.at - running.began), theme.dim);
+            out.extend(running_pieces(app, running));
         }
         (None, Engine::Loading) => {
             let share = Percent::of(now.load_done, now.load_total);
@@ -115,13 +98,8 @@ fn pieces(app: &App) -> Vec<Piece> {
         (None, Engine::Gone) => piece(0, "✗ engine gone".to_owned(), theme.error),
         (None, Engine::Ready(_)) => {
             piece(0, "● ready".to_owned(), theme.good);
-            if let Some(rate) = app
-                .transcript
-                .turns()
-                .last()
-                .and_then(|turn| turn.outcome.as_ref())
-                .and_then(numbers::decode_rate)
-            {
+            let last = app.transcript.turns().last().and_then(|turn| turn.outcome.as_ref());
+            if let Some(rate) = last.and_then(|outcome| outcome.took.rate()) {
                 piece(3, numbers::speed(rate), theme.dim);
             }
             if now.context_limit > 0 && now.context_used > 0 {
@@ -130,8 +108,66 @@ fn pieces(app: &App) -> Vec<Piece> {
             }
         }
     }
+    let effort = app.thinking.as_str();
+    let thinking =
+        Piece { rank: NEVER, text: format!("think {effort}"), short: Some(effort), style: theme.text };
     out.insert(1.min(out.len()), thinking);
+    if let Some(text) = limits(app.limits) {
+        out.insert(2.min(out.len()), Piece { rank: 7, text, short: None, style: theme.dim });
+    }
     out
+}
+
+/// How far the running turn is, how fast it goes, and what is left of it.
+fn running_pieces(app: &App, running: &Running) -> Vec<Piece> {
+    let theme = &app.theme;
+    let now = app.pulse.now();
+    let mut out = Vec::with_capacity(8);
+    let mut piece = |rank, text: String, style| out.push(Piece { rank, text, short: None, style });
+    let ours = now.turn == running.turn.0;
+    if app.pulse.still_s() >= STILL_S {
+        let reason = match now.waiting() {
+            _ if !ours => "",
+            Some(Wait::Trunk) => ", waiting for weights from the disk",
+            Some(Wait::Experts) => ", waiting for experts from the disk",
+            None if computing(now) => ", computing",
+            None => "",
+        };
+        piece(2, format!("stalled for {}{reason}", whole(app.pulse.still_s())), theme.warn);
+    }
+    if ours && now.phase == Phase::Prefill && now.chunks > 0 {
+        piece(8, share_bar(app.pulse.prefill_share()), theme.accent);
+        if let Some(left) = app.pulse.prefill_left_s().filter(|left| *left >= SLOW_S) {
+            piece(3, format!("first token in about {}", numbers::about(left)), theme.dim);
+        }
+    }
+    if now.layers > 0 && computing(now) {
+        piece(5, format!("layer {}/{}", (now.layer + 1).min(now.layers), now.layers), theme.dim);
+    }
+    if ours && now.phase == Phase::Decode {
+        if now.pass_seconds() >= SLOW_S {
+            piece(4, on_this_token(app, now), theme.dim);
+        }
+        if let Some(rate) = app.pulse.tokens_per_second() {
+            piece(6, numbers::speed(rate), theme.dim);
+        }
+        if let Some(left) = app.left_s().filter(|left| *left >= SLOW_S) {
+            piece(7, format!("at most {} left", numbers::about(left)), theme.dim);
+        }
+    }
+    if computing(now) && now.pass_seconds() >= SLOW_S && now.pass_bytes().0 > 0 {
+        piece(9, format!("{} at {}", now.pass_bytes(), app.pulse.rates().disk), theme.dim);
+    }
+    piece(8, whole(now.at - running.began), theme.dim);
+    out
+}
+
+/// The limits that are set.
+fn limits(limits: Limits) -> Option<String> {
+    let part = |name: &str, limit: Option<Limit>| limit.map(|limit| format!("{name} ≤ {}", limit.said()));
+    let parts: Vec<String> =
+        [part("thinking", limits.think), part("answer", limits.answer)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// What the running turn is at.
@@ -144,8 +180,10 @@ fn doing(app: &App, running: &Running) -> String {
         "answering".to_owned()
     } else if turn.is_some_and(|turn| !turn.thinking.is_empty()) {
         "thinking".to_owned()
+    } else if now.turn == running.turn.0 && now.phase == Phase::Prefill && now.chunks > 1 {
+        format!("reading the prompt, chunk {}/{}", now.chunk.max(1), now.chunks)
     } else if now.turn == running.turn.0 && now.phase == Phase::Prefill && now.prompt_total > 0 {
-        format!("reading the prompt {}/{} tokens", now.prompt_done, now.prompt_total)
+        format!("reading the prompt, {}", numbers::counted(now.prompt_total, "token"))
     } else if now.turn == running.turn.0 && now.phase == Phase::Decode {
         "beginning".to_owned()
     } else {
@@ -157,14 +195,20 @@ const fn computing(now: &Sample) -> bool {
     matches!(now.phase, Phase::Prefill | Phase::Decode)
 }
 
-/// How long this token takes already, and how long the last one took.
-fn on_this_token(now: &Sample) -> String {
-    let last = now.last_token_ns as f64 * 1e-9;
-    if last > 0.0 {
-        format!("token {} of ~{}", whole(now.pass_seconds()), whole(last.max(1.0)))
-    } else {
-        format!("token {}", whole(now.pass_seconds()))
+/// How long this token takes already, and how long one takes as a rule.
+fn on_this_token(app: &App, now: &Sample) -> String {
+    let spent = whole(now.pass_seconds());
+    match app.usual_token_s() {
+        Some(usual) => format!("token {spent} of ~{}", whole(usual.max(1.0))),
+        None => format!("token {spent}"),
     }
+}
+
+/// A bar of text, for a line of text.
+fn share_bar(share: f64) -> String {
+    const COLUMNS: usize = 12;
+    let [filled, empty] = gauge::bar_text(share, COLUMNS);
+    filled + &empty
 }
 
 /// A duration in whole seconds: hundredths that race by say nothing.
