@@ -20,6 +20,8 @@ mod setup;
 mod terminal;
 #[path = "pty/turns.rs"]
 mod turns;
+#[path = "pty/waiting.rs"]
+mod waiting;
 
 use dormouse::tui::{Exit, Files, Options, run};
 

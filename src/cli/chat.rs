@@ -9,7 +9,7 @@ use super::settings::Resolved;
 use super::setup::{self, Setup};
 use super::words::Words;
 use super::{Done, error, kept, no_resource, settings};
-use crate::config::Paths;
+use crate::config::{Paths, Remembered};
 use crate::engine::{self, sampler};
 use crate::protocol::{Event, ExitCode, UserError};
 use crate::session::{Folder, Opened};
@@ -58,6 +58,8 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
         sampling: resolved.sampling,
         max_tokens: None,
         limits: resolved.limits,
+        remembered: Remembered::read(&resolved.paths.screen()),
+        remember_at: Some(resolved.paths.screen()),
         suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
         first_seed: sampler::random_seed(),
         files: Some(Files {
@@ -77,6 +79,9 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
         }
         options.transcript = words.transcript(&session, session.turns.len(), &id);
         options.notice = damage.map(|damage| format!("Session {id}: {damage}; they are in {id}.lost now."));
+        if let Some(turn) = session.turns.last().filter(|_| !resolved.limits_typed) {
+            options.limits = turn.start.limits;
+        }
         options.session = Some(id.clone());
         keeper = keeper.going_on(id, journal);
     }

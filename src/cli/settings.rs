@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::args::Common;
-use crate::config::{self, Key, Layer, Paths, Preset, Setting, Settings as Written};
+use crate::config::{self, Key, Layer, Paths, Preset, Setting, Settings as Written, Source};
 use crate::engine::sampler;
 use crate::protocol::{
     KnownRates, Limit, Limits, Measured, ParseLimitError, Sampling, Settings, StatesOnDisk, Thinking,
@@ -44,6 +44,8 @@ pub(super) struct Resolved {
     pub(super) sampling: Sampling,
     /// How long it may think and answer.
     pub(super) limits: Limits,
+    /// Whether that was asked for now, and is not only what the user asks for as a rule.
+    pub(super) limits_typed: bool,
 }
 
 /// Reads the config file and the environment, and holds every value against what it may be.
@@ -73,6 +75,9 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
         threads: written.get(Key::Threads).map(|s| s.parse(threads)).transpose()?,
         thinking: thinking.transpose()?.unwrap_or_default(),
         sampling,
+        limits_typed: [Key::LimitThink, Key::LimitAnswer]
+            .into_iter()
+            .any(|key| written.get(key).is_some_and(|setting| matches!(setting.source, Source::Flag(_)))),
         limits: Limits {
             think: written.get(Key::LimitThink).map(|s| s.parse(limit)).transpose()?.flatten(),
             answer: written.get(Key::LimitAnswer).map(|s| s.parse(limit)).transpose()?.flatten(),

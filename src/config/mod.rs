@@ -9,6 +9,7 @@ mod file;
 mod nearest;
 mod paths;
 mod preset;
+mod remembered;
 mod resolve;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub use edit::write;
 pub use nearest::nearest;
 pub use paths::Paths;
 pub use preset::Preset;
+pub use remembered::Remembered;
 pub use resolve::{Key, Layer, Setting, Settings, Source};
 
 /// Settings could not be read, or a value is not what its key wants.

@@ -65,6 +65,11 @@ impl Paths {
         self.state.join(format!("draft-{}.md", std::process::id()))
     }
 
+    /// What the screen remembers.
+    pub fn screen(&self) -> PathBuf {
+        self.state.join("screen.json")
+    }
+
     /// What the disks were measured at.
     pub fn disk_rates(&self) -> PathBuf {
         self.state.join("disks.json")

@@ -59,7 +59,7 @@ impl Allowance {
 
     /// Seconds of the thinking, where there was any.
     pub(super) fn thinking_s(&self) -> Option<f64> {
-        (self.thinking.tokens > 0).then(|| self.thinking.time.as_secs_f64())
+        (self.thinking.tokens > 0).then_some(self.thinking.time.as_secs_f64())
     }
 }
 

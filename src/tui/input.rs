@@ -31,6 +31,8 @@ pub(super) enum Input {
     Wheel(isize),
     /// A button of the mouse was pressed.
     Click,
+    /// The terminal has got the keyboard, or lost it.
+    Focus(bool),
     /// The screen has another size.
     Resize,
     /// Nothing more will come.
@@ -153,6 +155,8 @@ impl<S: Source> Reader<S> {
                 Err(error) => Input::Died(error.to_string()),
                 Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => self.key(key),
                 Ok(Event::Paste(text)) => Input::Paste(text),
+                Ok(Event::FocusGained) => Input::Focus(true),
+                Ok(Event::FocusLost) => Input::Focus(false),
                 Ok(Event::Resize(..)) => Input::Resize,
                 Ok(Event::Mouse(mouse)) => match mouse.kind {
                     MouseEventKind::ScrollUp => Input::Wheel(-1),
@@ -283,6 +287,7 @@ mod tests {
         ];
         let events = events.into_iter().map(|event| (0, event)).collect();
         let mut reader = Reader::new(Script { start: Instant::now(), at: 0, events });
+        assert_eq!(reader.next(), Input::Focus(true));
         assert_eq!(reader.next(), Input::Wheel(-1));
         assert_eq!(reader.next(), Input::Click);
         assert_eq!(reader.next(), Input::Resize);

@@ -13,6 +13,7 @@
 //! | `terminal.rs` | the modes of the terminal, set and unset in one place |
 //! | `backend.rs` | how cells reach the terminal |
 //! | `input.rs`, `signals.rs` | the two threads that only listen |
+//! | `csv.rs` | tables for other programs |
 //! | `counter.rs` | counts the tokens of what is being written |
 //! | `keeper.rs` | writes the conversation down |
 //! | `clerk.rs`, `past.rs` | files beside it: what was sent before, what was copied, what is put into a message |
@@ -35,6 +36,7 @@ mod clipboard;
 mod commands;
 mod composer;
 mod counter;
+mod csv;
 mod draft;
 mod editor;
 mod error;
@@ -62,7 +64,10 @@ pub use keymap::Keymap;
 pub use run::run;
 pub use terminal::check as check_terminal;
 
+use std::path::PathBuf;
+
 use crate::chat::Transcript;
+use crate::config::Remembered;
 #[cfg(doc)]
 use crate::protocol::EngineLink;
 use crate::protocol::{Limits, Sampling, Settings, Thinking};
@@ -84,6 +89,10 @@ pub struct Options {
     pub max_tokens: Option<usize>,
     /// How long a turn may think and answer.
     pub limits: Limits,
+    /// What was switched on the screen before.
+    pub remembered: Remembered,
+    /// The file where what is switched is remembered, if it is.
+    pub remember_at: Option<PathBuf>,
     /// Messages that a newcomer could begin with.
     pub suggestions: Vec<String>,
     /// The conversation so far. All its turns are over.

@@ -35,8 +35,14 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// `4 min`, `1 h 40 min`: a duration that is only guessed, without digits that would claim more.
+/// `about 4 min`: a duration that is only guessed.
 pub(crate) fn about(seconds: f64) -> String {
+    let text = rough(seconds);
+    if seconds < 0.95 { text } else { format!("about {text}") }
+}
+
+/// `4 min`, `1 h 40 min`: the same, without digits that would claim more.
+pub(crate) fn rough(seconds: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -104,7 +110,9 @@ mod tests {
             (6000.0, "1 h 40 min"),
             (90_000.0, "1.0 days"),
         ] {
-            assert_eq!(about(seconds), text);
+            assert_eq!(rough(seconds), text);
         }
+        assert_eq!(about(250.0), "about 4 min");
+        assert_eq!(about(0.2), "less than 1 s");
     }
 }

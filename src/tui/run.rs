@@ -9,6 +9,7 @@ use super::app::{App, Effect, Msg};
 use super::clerk::{Clerk, Job};
 use super::clipboard::{self, Way};
 use super::counter::{self, Ask, Counted};
+use super::csv;
 use super::editor::Editing;
 use super::input::{self, Input, Pause};
 use super::signals::{self, Signal};
@@ -22,6 +23,8 @@ use crate::setup::wizard::{Hands, News};
 const FRAME: Duration = Duration::from_millis(33);
 /// The time between two frames while only the clock moves something.
 const TICK: Duration = Duration::from_millis(150);
+/// The time between two samples of the costs of layers: there are a hundred of them.
+const LAYERS: Duration = Duration::from_millis(500);
 
 /// How often it is looked whether the user's editor was left.
 const LOOK: Duration = Duration::from_millis(50);
@@ -59,6 +62,7 @@ pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Re
         clerk,
         pause,
         editing: None,
+        layers_at: None,
         left: None,
         stopped: false,
         hands,
@@ -86,6 +90,8 @@ struct Chat {
     pause: Pause,
     /// The user's editor, which has the terminal while it runs.
     editing: Option<Editing>,
+    /// When the costs of layers were sampled last.
+    layers_at: Option<Instant>,
     left: Option<Exit>,
     /// Whether a continue signal is due that was already acted upon.
     stopped: bool,
@@ -187,7 +193,11 @@ impl Chat {
     /// Tells the state what time it is, and the numbers.
     fn tick(&mut self) -> Result<(), Error> {
         let sample = self.link.telemetry.sample();
-        self.update(Msg::Clock(sample))?;
+        self.update(Msg::Clock(Box::new(sample)))?;
+        if self.app.shows_layers() && self.layers_at.is_none_or(|at| at.elapsed() >= LAYERS) {
+            self.layers_at = Some(Instant::now());
+            self.update(Msg::Layers(self.link.telemetry.layer_costs()))?;
+        }
         if let Some(trouble) = self.keeper.as_mut().and_then(Keeper::trouble) {
             self.app.notify(trouble);
         }
@@ -200,6 +210,7 @@ impl Chat {
             Input::Paste(text) => self.update(Msg::Paste(text)),
             Input::Wheel(notches) => self.update(Msg::Wheel(notches)),
             Input::Click => self.update(Msg::Click),
+            Input::Focus(focused) => self.update(Msg::Focus(focused)),
             Input::Resize => Ok(()),
             Input::Died(reason) => Err(Error::Input { reason }),
         }
@@ -284,6 +295,21 @@ impl Chat {
                 if let Some(keeper) = &mut self.keeper {
                     keeper.change_model(folder.to_string_lossy().into_owned(), name);
                 }
+            }
+            Effect::Announce(text) => Screen::announce(&text)?,
+            Effect::Switched(remembered) => {
+                if let Some(path) = &self.app.options.remember_at
+                    && let Err(error) = remembered.write(path)
+                {
+                    self.app.notify(format!("This is forgotten when you leave: {error}"));
+                }
+            }
+            Effect::WriteTable { name, text } => {
+                let said = match csv::write(name, &text) {
+                    Ok(path) => format!("Written to {}", path.display()),
+                    Err(error) => format!("The table cannot be written here: {error}"),
+                };
+                self.app.notify(said);
             }
             Effect::Mouse(on) => self.screen.set_mouse(on)?,
             Effect::Suspend => {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
@@ -16,17 +17,23 @@ use ratatui::layout::Rect;
 
 use super::app::App;
 use super::backend::Placed;
-use super::{Error, clipboard, view};
+use super::{Error, clipboard, view, width};
 
-/// The alternate screen, bracketed paste, and a keyboard that tells Shift-Enter from Enter. The last is asked for
-/// without asking whether it is there: terminals that do not know it ignore it, and nobody waits for an answer. It
-/// comes after the alternate screen, since each screen has its own.
-const ENTER: &str = "\x1b[?1049h\x1b[?2004h\x1b[>1u\x1b[2J";
+/// The alternate screen, bracketed paste, word of the keyboard's coming and going, and a keyboard that tells Shift-Enter
+/// from Enter. The last is asked for without asking whether it is there: terminals that do not know it ignore it, and
+/// nobody waits for an answer. It comes after the alternate screen, since each screen has its own.
+const ENTER: &str = "\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[2J";
+/// The title is put aside where the terminal can do that; a terminal that cannot is left with an empty one, which shells
+/// and terminals fill again.
+const TITLE_ASIDE: &str = "\x1b[22;2t";
+const TITLE_BACK: &str = "\x1b]2;\x07\x1b[23;2t";
+/// The least time between two titles while only numbers move in them.
+const TITLE_EVERY: Duration = Duration::from_secs(1);
 /// The mouse's buttons (no movement), with coordinates that any size of terminal can send.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 /// All of it back, in reverse; also what a frame may have left open.
-const LEAVE: &str = "\x1b[?2026l\x1b[0m\x1b[<1u\x1b[?2004l\x1b[?1049l\x1b[?25h";
+const LEAVE: &str = "\x1b[?2026l\x1b[0m\x1b[<1u\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h";
 /// One frame is shown at once. The cursor is out of the way meanwhile; the frame puts it back.
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h\x1b[?25l";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
@@ -44,6 +51,8 @@ pub(super) struct Screen {
     terminal: Terminal<Placed<FrameBuffer>>,
     frame: FrameBuffer,
     mouse: bool,
+    /// The title that was set last, and when.
+    titled: Option<(String, Instant)>,
     hook: Arc<Hook>,
     last_words: Arc<Mutex<Vec<String>>>,
 }
@@ -76,7 +85,7 @@ impl Screen {
         let terminal = Terminal::new(Placed::new(frame.clone())).map_err(failed("asking for its size"))?;
         let last_words = Arc::new(Mutex::new(Vec::new()));
         let hook = install_hook(&last_words);
-        let screen = Self { terminal, frame, mouse: true, hook, last_words };
+        let screen = Self { terminal, frame, mouse: true, titled: None, hook, last_words };
         set(screen.mouse).map_err(failed("setting its modes"))?;
         Ok(screen)
     }
@@ -88,9 +97,28 @@ impl Screen {
             let size = self.terminal.size()?;
             view::prepare(app, Rect::new(0, 0, size.width, size.height));
             self.terminal.draw(|frame| view::draw(app, frame))?;
+            self.set_title(app)?;
             self.frame.show()
         })();
         drawn.map_err(failed("drawing"))
+    }
+
+    /// Says in the terminal's title what is going on, with the frame. What only counts up is said once a second.
+    fn set_title(&mut self, app: &App) -> io::Result<()> {
+        let title = app.title();
+        let due =
+            |(told, at): &(String, Instant)| *told != title && (!app.moves() || at.elapsed() >= TITLE_EVERY);
+        if self.titled.as_ref().is_none_or(due) {
+            write!(self.frame, "\x1b]2;{title}\x07")?;
+            self.titled = Some((title, Instant::now()));
+        }
+        Ok(())
+    }
+
+    /// Says something to somebody who looks elsewhere: a notification, and the bell where there are none.
+    pub(super) fn announce(text: &str) -> Result<(), Error> {
+        let text = width::clean_line(text);
+        say(&format!("\x1b]9;{text}\x1b\\\x07")).map_err(failed("announcing something"))
     }
 
     /// The next frame draws every cell.
@@ -127,6 +155,7 @@ impl Screen {
     pub(super) fn resume(&mut self) -> Result<(), Error> {
         unset().map_err(failed("restoring its modes"))?;
         set(self.mouse).map_err(failed("setting its modes"))?;
+        self.titled = None;
         self.repaint()
     }
 }
@@ -163,7 +192,7 @@ fn install_hook(last_words: &Arc<Mutex<Vec<String>>>) -> Arc<Hook> {
             let name = thread::current().name().unwrap_or("unnamed").to_owned();
             let mut words = last_words.lock().unwrap_or_else(PoisonError::into_inner);
             if words.len() < LAST_WORDS {
-                words.push(super::width::clean(&format!("thread `{name}`: {info}")));
+                words.push(width::clean(&format!("thread `{name}`: {info}")));
             }
         }
     }));
@@ -174,8 +203,10 @@ fn set(mouse: bool) -> io::Result<()> {
     if SET.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
-    let done =
-        enable_raw_mode().and_then(|()| say(ENTER)).and_then(|()| if mouse { say(MOUSE_ON) } else { Ok(()) });
+    let done = enable_raw_mode()
+        .and_then(|()| say(TITLE_ASIDE))
+        .and_then(|()| say(ENTER))
+        .and_then(|()| if mouse { say(MOUSE_ON) } else { Ok(()) });
     if done.is_err() {
         // Half of it may be set.
         let _ = unset();
@@ -188,7 +219,7 @@ fn unset() -> io::Result<()> {
     if !SET.swap(false, Ordering::SeqCst) {
         return Ok(());
     }
-    let said = say(MOUSE_OFF).and(say(LEAVE));
+    let said = say(MOUSE_OFF).and(say(LEAVE)).and(say(TITLE_BACK));
     let cooked = disable_raw_mode();
     said.and(cooked)
 }
@@ -252,12 +283,13 @@ mod tests {
     fn what_is_set_is_unset() {
         let unset = [modes(MOUSE_OFF, 'l'), modes(LEAVE, 'l')].concat();
         let set = [modes(ENTER, 'h'), modes(MOUSE_ON, 'h'), modes("\x1b[?2026h", 'h')].concat();
-        assert_eq!(set.len(), 5);
+        assert_eq!(set.len(), 6);
         for mode in set {
             assert!(unset.contains(&mode), "{mode}");
         }
         assert_eq!(ENTER.matches("\x1b[>1u").count(), LEAVE.matches("\x1b[<1u").count());
         assert!(LEAVE.ends_with("\x1b[?25h"));
+        assert_eq!(TITLE_ASIDE.matches("\x1b[22;2t").count(), TITLE_BACK.matches("\x1b[23;2t").count());
     }
 
     /// Not a test: the process whose terminal the next one watches.

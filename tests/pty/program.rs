@@ -28,7 +28,7 @@ fn a_newcomer_chats() {
     // What it says of itself is what it was taught.
     let answer = text.split("▸ thought").nth(1).unwrap();
     assert!(answer.contains("Dormouse"), "{text}");
-    for number in ["tokens per second", "time to first token", "resident", "found, session", "experts"] {
+    for number in ["tokens/s", "time to first token", "Memory", "found, session", "Context"] {
         assert!(text.contains(number), "{number}: {text}");
     }
     chat.send("/think off");
@@ -68,8 +68,17 @@ fn t04_a_paste_is_not_sent_and_a_turn_is_stopped() {
 #[test]
 fn a_chat_goes_on_after_it_was_left_and_after_it_was_killed() {
     let (mut chat, home) = start(120, 40);
+    chat.send("/limit answer 500");
+    chat.wait_for("Answer: 500 tokens");
     chat.send("What is the capital of Italy?");
     chat.wait_for("✓ done");
+    let took = |text: &str| text.lines().find(|line| line.contains("✓ done")).unwrap().trim_end().to_owned();
+    // Without the panel beside it.
+    let took = |text: &str| took(text).split('│').next().unwrap().trim_end().to_owned();
+    let first = took(&chat.text());
+    for part in ["tokens in", "out", "first token", "tok/s"] {
+        assert!(first.contains(part), "{first}");
+    }
     chat.send("/quit");
     assert_eq!(chat.wait(), 0);
 
@@ -83,6 +92,8 @@ fn a_chat_goes_on_after_it_was_left_and_after_it_was_killed() {
     let mut chat = again();
     let text = chat.text();
     assert!(text.contains("❯ What is the capital of Italy?") && text.contains("Rome"), "{text}");
+    assert_eq!(took(&text), first, "what it took is kept");
+    assert!(text.contains("answer ≤ 500 tokens"), "and its limits: {text}");
     chat.send("And of Spain?");
     chat.wait_for("Madrid");
     chat.wait_until("a second end", |screen| screen.matches("✓ done").count() == 2);

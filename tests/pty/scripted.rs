@@ -10,8 +10,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use dormouse::protocol::{
     COMMANDS, CancelFlag, Command, Conversation, Count, Counter, EVENTS, EngineLink, Event, ExitCode, Finish,
-    Message, ModelFacts, Outcome, Part, Phase, PlanFacts, Prompt, Telemetry, Took, TurnId, TurnRequest,
-    UserError,
+    LayerCost, Message, ModelFacts, Outcome, Part, Phase, PlanFacts, Prompt, Telemetry, TokenCost, Took,
+    TurnId, TurnRequest, UserError, Wait,
 };
 use dormouse::units::Bytes;
 
@@ -176,6 +176,13 @@ impl Engine {
             }
         }
         assert!(!text.contains("panic"), "scripted panic");
+        if text.contains("stall") {
+            while !request.cancel.is_cancelled() {
+                t.set_waiting(Wait::Experts);
+                thread::sleep(Duration::from_millis(20));
+            }
+            return self.finish(turn, Finish::Cancelled, None, 0);
+        }
         t.set_phase(Phase::Decode);
         t.first_token_ns.store(420_000_000, Relaxed);
         let mut said = 0;
@@ -184,6 +191,9 @@ impl Engine {
             t.tokens.fetch_add(1, Relaxed);
             t.context_used.fetch_add(1, Relaxed);
             t.last_token_ns.store(u64::try_from(pause.as_nanos()).unwrap() + 8_000_000, Relaxed);
+            if said > 1 {
+                self.say(Event::Step { turn, seconds: pause.as_secs_f64() + 0.008, cost: cost() });
+            }
             self.say(Event::Delta { turn, part });
         };
         let answer = if text.contains("long") {
@@ -229,6 +239,7 @@ impl Engine {
     fn pass(&self, cancel: &CancelFlag, pause: Duration) -> bool {
         let t = &self.telemetry;
         t.pass_began_ns.store(t.now_ns(), Relaxed);
+        t.pass_landed.store(t.landed_bytes.load(Relaxed), Relaxed);
         for layer in 0..LAYERS {
             t.layer.store(layer, Relaxed);
             t.landed_bytes.fetch_add(150_000, Relaxed);
@@ -237,6 +248,11 @@ impl Engine {
             t.expert_requests.fetch_add(4, Relaxed);
             t.expert_resident.fetch_add(3, Relaxed);
             t.expert_reads.fetch_add(1, Relaxed);
+            let number = usize::try_from(layer).unwrap();
+            t.set_layer(
+                number,
+                &LayerCost { ns: 1_000_000 * (layer + 1), requests: 4, resident: 3, ..LayerCost::default() },
+            );
             let mut left = pause / u32::try_from(LAYERS).unwrap();
             while !left.is_zero() {
                 if cancel.is_cancelled() {
@@ -275,10 +291,16 @@ impl Engine {
                     ..Took::default()
                 },
                 decode_s: vec![0.012; tokens.saturating_sub(1)],
+                tokens: vec![cost(); tokens.saturating_sub(1)],
                 ..Outcome::new(finish)
             }),
         });
     }
+}
+
+/// What each token costs.
+const fn cost() -> TokenCost {
+    TokenCost { trunk: 900_000, experts: 450_000, woken: 36, resident: 27, waited_s: 0.002 }
 }
 
 fn user_text(request: &TurnRequest) -> String {

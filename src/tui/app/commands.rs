@@ -1,7 +1,7 @@
 //! What commands do.
 
 use super::{App, Effect, Engine, Mode};
-use crate::protocol::{Command, Thinking};
+use crate::protocol::{Command, Limit, Limits, Thinking};
 use crate::tui::commands::{self, Answer, Completion};
 
 impl App {
@@ -44,6 +44,32 @@ impl App {
             self.thinking = effort.parse::<Thinking>()?;
             self.notify(format!("Thinking is {effort} from the next message on."));
         }
+        Ok(Vec::new())
+    }
+
+    /// Says how long a turn may think and answer, or sets it: `think 10m`, `answer 300`, `think off`, `off`.
+    pub(crate) fn set_limit(&mut self, wish: &str) -> Answer {
+        let (part, value) = wish.split_once(char::is_whitespace).map_or((wish, ""), |(a, b)| (a, b.trim()));
+        let limit = match value {
+            "" => None,
+            "off" => Some(None),
+            value => Some(Some(value.parse::<Limit>().map_err(|error| error.to_string())?)),
+        };
+        match (part, limit) {
+            ("", _) => {}
+            ("off", None) => self.limits = Limits::default(),
+            ("think", Some(limit)) => self.limits.think = limit,
+            ("answer", Some(limit)) => self.limits.answer = limit,
+            _ => {
+                return Err(
+                    "/limit is followed by think or answer and 300, 10m or off; or by off.".to_owned()
+                );
+            }
+        }
+        let said = |limit: Option<Limit>| limit.map_or("without limit".to_owned(), Limit::said);
+        let (think, answer) = (said(self.limits.think), said(self.limits.answer));
+        let when = if part.is_empty() { "" } else { ", from the next message on" };
+        self.notify(format!("Thinking: {think}. Answer: {answer}{when}."));
         Ok(Vec::new())
     }
 

@@ -174,12 +174,11 @@ impl App {
     fn finish(&mut self, turn: TurnId, outcome: Outcome) -> Vec<Effect> {
         let now = self.now();
         let Some(running) = self.running.take_if(|running| running.turn == turn) else { return Vec::new() };
-        if let Some(facts) = self.facts.last_mut() {
-            if let Some(began) = running.thinking_began {
-                facts.thinking_s.get_or_insert(now - began);
-            }
+        if let (Some(facts), Some(began)) = (self.facts.last_mut(), running.thinking_began) {
+            facts.thinking_s.get_or_insert(now - began);
         }
         let end = End::of(&outcome);
+        let announced = self.announce(&outcome);
         self.transcript.finish(turn, outcome);
         // Not put into the draft by itself: whoever types on at once would add to it unseen.
         if self.transcript.turns().last().is_some_and(Turn::is_lost) {
@@ -187,6 +186,7 @@ impl App {
         }
         let finish = end.finish;
         let mut effects = vec![Effect::Record(Record::End(end))];
+        effects.extend(announced);
         effects.extend(self.after_turn(finish));
         effects
     }

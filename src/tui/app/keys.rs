@@ -17,6 +17,9 @@ impl App {
         if self.help.is_some() {
             return vec![Context::Help, Context::Anywhere];
         }
+        if self.sheet.is_some() {
+            return vec![Context::Numbers, Context::Anywhere];
+        }
         if let Some(contexts) = self.setup_contexts() {
             return contexts;
         }
@@ -71,6 +74,7 @@ impl App {
         if let KeyCode::Char(c) = key.code
             && plain
             && self.help.is_none()
+            && self.sheet.is_none()
         {
             let mut bytes = [0; 4];
             return self.write(|composer| composer.insert(c.encode_utf8(&mut bytes)));
@@ -128,7 +132,7 @@ impl App {
             }
             None => {}
         }
-        if self.help.take().is_some() {
+        if self.help.take().is_some() || self.sheet.take().is_some() {
             return Vec::new();
         }
         if !matches!(self.mode, Mode::Write) {
@@ -172,14 +176,14 @@ impl App {
 
     /// Shows or hides the panel of numbers.
     pub(crate) fn toggle_stats(&mut self) -> Vec<Effect> {
-        self.stats = !self.stats;
-        if self.stats && self.columns < STATS_FROM {
+        self.remembered.panel = !self.remembered.panel;
+        if self.remembered.panel && self.columns < STATS_FROM {
             self.notify(format!(
                 "The panel appears from {STATS_FROM} columns on; there are {}.",
                 self.columns
             ));
         }
-        Vec::new()
+        vec![Effect::Switched(self.remembered)]
     }
 
     /// What is chosen of that which the draft may become.

@@ -1,6 +1,7 @@
 //! What the screen knows, and how each message changes it. No thread, no terminal, no clock: time comes with the
 //! messages, and what is to be done outside comes back as [`Effect`]s.
 
+mod attention;
 mod commands;
 mod engine;
 mod files;
@@ -12,6 +13,7 @@ mod pulse;
 mod queue;
 mod recall;
 mod setup;
+mod sheet;
 mod steps;
 
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ pub(crate) use self::queue::Queue;
 pub use self::setup::SetUp;
 use self::setup::Setup;
 pub(crate) use self::setup::Shown;
+pub(crate) use self::sheet::{Sheet, Tab, TokenRow};
 pub(crate) use self::steps::Step;
 use super::Options;
 use super::composer::Composer;
@@ -38,7 +41,10 @@ use super::keymap::Press;
 use super::theme::Theme;
 use super::transcript::{Facts, Scrollback};
 use crate::chat::Transcript;
-use crate::protocol::{CancelFlag, Command, Event, Limits, ModelFacts, Sample, Thinking, TurnId, UserError};
+use crate::config::Remembered;
+use crate::protocol::{
+    CancelFlag, Command, Event, LayerCost, Limits, ModelFacts, Sample, Thinking, TurnId, UserError,
+};
 use crate::session::Record;
 use crate::setup::wizard::{News, Order};
 
@@ -52,7 +58,7 @@ const FIRST_NOTICE_S: f64 = 20.0;
 #[derive(Clone, Debug)]
 pub(crate) enum Msg {
     /// Time went by; the numbers are these.
-    Clock(Sample),
+    Clock(Box<Sample>),
     /// A key was pressed.
     Key(KeyEvent),
     /// Text came in one piece.
@@ -80,6 +86,10 @@ pub(crate) enum Msg {
     Told(String),
     /// Something has come of setting up.
     Setup(News),
+    /// The terminal has got the keyboard, or lost it.
+    Focus(bool),
+    /// What each layer cost in the last pass.
+    Layers(Vec<LayerCost>),
     /// The engine has something to say.
     Engine(Event),
     /// The engine's end of the channels is closed.
@@ -117,6 +127,17 @@ pub(crate) enum Effect {
     Edit(String),
     /// From here on it is with the model of this folder and name.
     Model(PathBuf, String),
+    /// Say this to somebody who looks elsewhere.
+    Announce(String),
+    /// Keep what was switched for the next start.
+    Switched(Remembered),
+    /// Write a table to a file, and say where it is.
+    WriteTable {
+        /// What it is of.
+        name: &'static str,
+        /// All of it.
+        text: String,
+    },
     /// Take the mouse, or give it back to the terminal.
     Mouse(bool),
     /// Go back to the shell until it lets us continue.
@@ -196,8 +217,14 @@ pub(crate) struct App {
     files: Files,
     /// Which of the completions is chosen.
     pub(crate) choice: usize,
-    /// Whether the panel of numbers is wanted.
-    pub(crate) stats: bool,
+    /// What is remembered from one start to the next: whether the panel of numbers is wanted, and more.
+    pub(crate) remembered: Remembered,
+    /// The numbers on the whole screen, where they are shown.
+    pub(crate) sheet: Option<Sheet>,
+    /// What each layer cost in the last pass.
+    pub(crate) layers: Vec<LayerCost>,
+    /// Whether the terminal has the keyboard, as far as it tells.
+    focused: bool,
     /// Rows that the help is scrolled by, where it is open.
     pub(crate) help: Option<usize>,
     /// Whether the wheel is ours.
@@ -247,6 +274,7 @@ impl App {
             session: options.session.take(),
             next_turn: transcript.turns().len() as u64 + 1,
             facts: vec![Facts::default(); transcript.turns().len()],
+            remembered: options.remembered,
             options,
             theme: *theme,
             engine: Engine::Loading,
@@ -262,7 +290,9 @@ impl App {
             queue: Queue::default(),
             files: Files::default(),
             choice: 0,
-            stats: true,
+            sheet: None,
+            layers: Vec::new(),
+            focused: true,
             help: None,
             mouse: true,
             notice,
@@ -317,6 +347,9 @@ impl App {
                 effects
             }
             Msg::Paste(text) => {
+                if self.sheet.is_some() {
+                    return Vec::new();
+                }
                 if self.setup_page().is_some() && self.help.is_none() {
                     return self.write(|line| line.insert(&text));
                 }
@@ -350,6 +383,14 @@ impl App {
                 Vec::new()
             }
             Msg::Setup(news) => self.setup_news(news),
+            Msg::Focus(focused) => {
+                self.focus(focused);
+                Vec::new()
+            }
+            Msg::Layers(layers) => {
+                self.layers = layers;
+                Vec::new()
+            }
             Msg::Engine(event) => self.engine_event(event),
             Msg::EngineGone => self.engine_gone(),
             Msg::EngineBusy => self.engine_busy(),
@@ -371,6 +412,11 @@ impl App {
             Engine::Ready(facts) => facts.digest,
             Engine::Loading | Engine::Failed(_) | Engine::Gone => 0,
         }
+    }
+
+    /// Whether the costs of layers are shown anywhere.
+    pub(crate) const fn shows_layers(&self) -> bool {
+        self.sheet.is_some() || (self.remembered.panel && self.columns >= STATS_FROM)
     }
 
     /// Whether something on the screen changes with time alone.
@@ -396,6 +442,8 @@ impl App {
     fn scroll(&mut self, rows: isize) {
         if let Some(top) = &mut self.help {
             *top = top.saturating_add_signed(rows);
+        } else if let Some(sheet) = &mut self.sheet {
+            sheet.top = sheet.top.saturating_add_signed(rows);
         } else if self.setup_page().is_some() {
             self.scroll_setup(rows);
         } else {

@@ -25,8 +25,8 @@ impl App {
             (ns > 0).then_some(ns as f64 * 1e-9)
         };
         let before = || {
-            let outcomes = self.transcript.turns().iter().rev().filter_map(|turn| turn.outcome.as_ref());
-            outcomes.filter_map(|outcome| outcome.took.token_s).next()
+            let mut outcomes = self.transcript.turns().iter().rev().filter_map(|turn| turn.outcome.as_ref());
+            outcomes.find_map(|outcome| outcome.took.token_s)
         };
         let planned = || match &self.engine {
             Engine::Ready(facts) => Some(facts.plan.token_s).filter(|seconds| *seconds > 0.0),

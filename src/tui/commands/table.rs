@@ -40,6 +40,15 @@ pub(crate) const TABLE: &[Entry] = &[
         run: App::set_thinking,
     },
     Entry {
+        name: "/limit",
+        takes: text("think or answer with 300, 10m or off; or off", |_| {
+            words(&["think 10m", "think off", "answer 300", "answer off", "off"])
+        }),
+        help: "how long a turn may think and answer",
+        screen_only: false,
+        run: App::set_limit,
+    },
+    Entry {
         name: "/temperature",
         takes: text("a number from 0, or default", |_| words(&["0", "0.7", "1", "default"])),
         help: "how freely tokens are drawn",
@@ -66,6 +75,13 @@ pub(crate) const TABLE: &[Entry] = &[
         help: "show or hide the panel of numbers",
         screen_only: true,
         run: |app, _| Ok(app.toggle_stats()),
+    },
+    Entry {
+        name: "/notify",
+        takes: Takes::OneOf(&["on", "off"]),
+        help: "announce the end of a turn",
+        screen_only: true,
+        run: |app, wish| Ok(app.set_notify(wish)),
     },
     Entry {
         name: "/mouse",

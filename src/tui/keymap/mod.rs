@@ -25,6 +25,8 @@ pub(crate) enum Context {
     Recall,
     /// The name of a file is being typed, and files are offered.
     Files,
+    /// The numbers fill the screen.
+    Numbers,
     /// A command is being typed.
     Command,
     /// Nothing is written.
@@ -55,12 +57,13 @@ pub(crate) enum Context {
 
 impl Context {
     /// All of them.
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Help,
         Self::Find,
         Self::Browse,
         Self::Recall,
         Self::Files,
+        Self::Numbers,
         Self::Command,
         Self::Empty,
         Self::Queued,
@@ -84,6 +87,7 @@ impl Context {
             Self::Browse => "browse",
             Self::Recall => "recall",
             Self::Files => "files",
+            Self::Numbers => "numbers",
             Self::Command => "command",
             Self::Empty => "empty",
             Self::Queued => "queued",
@@ -104,7 +108,13 @@ impl Context {
     const fn takes_text(self) -> bool {
         !matches!(
             self,
-            Self::Help | Self::Browse | Self::Greeting | Self::Setup | Self::Pausable | Self::Page
+            Self::Help
+                | Self::Numbers
+                | Self::Browse
+                | Self::Greeting
+                | Self::Setup
+                | Self::Pausable
+                | Self::Page
         )
     }
 }

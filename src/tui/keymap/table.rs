@@ -2,8 +2,8 @@
 //! the help and offered in the palette without a word elsewhere.
 
 use super::Context::{
-    Anywhere, Browse, Chat, Command, Edit, Empty, Failed, Files, Find, Greeting, Help, Idle, Page, Pausable,
-    Queued, Recall, Running, Setup,
+    Anywhere, Browse, Chat, Command, Edit, Empty, Failed, Files, Find, Greeting, Help, Idle, Numbers, Page,
+    Pausable, Queued, Recall, Running, Setup,
 };
 use super::{Binding, Context, Run};
 use crate::setup::wizard::Act;
@@ -75,6 +75,14 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Page, "setup-page-up", &["pgup"], "", |app| app.setup_move(-10)),
     bind(Page, "setup-page-down", &["pgdn"], "", |app| app.setup_move(10)),
 
+    shown("close", bind(Numbers, "close-numbers", &["esc", "q", "enter"], "close the numbers", App::toggle_sheet)),
+    shown("next table", bind(Numbers, "next-table", &["tab"], "next table of numbers", App::next_tab)),
+    shown("scroll", bind(Numbers, "numbers-up", &["up"], "scroll the table up", |app| app.scroll_sheet(-1))),
+    bind(Numbers, "numbers-down", &["down"], "scroll the table down", |app| app.scroll_sheet(1)),
+    bind(Numbers, "numbers-page-up", &["pgup"], "scroll it up by ten rows", |app| app.scroll_sheet(-10)),
+    bind(Numbers, "numbers-page-down", &["pgdn"], "scroll it down by ten rows", |app| app.scroll_sheet(10)),
+    shown("to a file", bind(Numbers, "write-table", &["c"], "write the table to a CSV file here", App::write_sheet)),
+
     shown("stop", bind(Running, "stop", &["esc"], "stop the turn; what was said stays", App::stop)),
     shown("load again", bind(Failed, "load-again", &["ctrl-r"], "load the model again after a failure", App::reload)),
     shown("complete", bind(Command, "complete", &["tab"], "complete a command, or a file after @", App::complete)),
@@ -92,7 +100,10 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Chat, "editor", &["ctrl-x ctrl-e"], "write in your own editor ($VISUAL, $EDITOR)", App::open_editor),
     shown("quit", bind(Idle, "interrupt", &["ctrl-c"], "stop a turn, clear the draft, quit", App::interrupt)),
     bind(Anywhere, "interrupt", &["ctrl-c"], "", App::interrupt),
-    shown("stats", bind(Anywhere, "stats", &["f2"], "show or hide the panel of numbers", App::toggle_stats)),
+    shown("numbers", bind(Chat, "numbers", &["f2"], "numbers on the whole screen, with tables", App::toggle_sheet)),
+    bind(Numbers, "numbers", &["f2"], "", App::toggle_sheet),
+    bind(Anywhere, "stats", &["f4"], "show or hide the panel of numbers", App::toggle_stats),
+    bind(Anywhere, "layer-strip", &["f5"], "layers by time, or by experts missed", App::toggle_strip),
     shown("scroll", bind(Chat, "page-up", &["pgup"], "scroll up; the wheel does too", |app| app.page(-1))),
     bind(Chat, "page-down", &["pgdn"], "scroll down", |app| app.page(1)),
     bind(Chat, "to-start", &["ctrl-home"], "go to the beginning", App::go_to_start),

@@ -329,7 +329,7 @@ fn what_is_missing_from_an_answer_is_said() {
 fn what_a_message_will_cost_is_told_while_it_is_written() {
     let mut bench = Bench::ready();
     let size = (96, 24);
-    assert!(!bench.text(size).contains("token"));
+    assert!(!bench.text(size).contains("tokens ─"));
     bench.write("a b c");
     assert!(bench.text(size).contains("─ counting tokens ─"));
     bench.count();
@@ -341,7 +341,7 @@ fn what_a_message_will_cost_is_told_while_it_is_written() {
     bench.ctrl('u');
     bench.write("/think");
     bench.count();
-    assert!(!bench.text(size).contains("token"), "a command costs nothing");
+    assert!(!bench.text(size).contains("+14 tokens"), "a command costs nothing");
 
     // Twelve tokens were read in half a second, and a token took a quarter.
     let mut bench = Bench::answered();
@@ -371,7 +371,7 @@ fn what_a_message_will_cost_is_told_while_it_is_written() {
 fn a_stall_says_what_is_waited_for() {
     let mut bench = Bench::thinking();
     bench.clock(46.0, |s| (s.waiting_for, s.waiting_ns) = (2, 45_900_000_000));
-    assert!(bench.text((120, 40)).contains("stalled for 4 s, waiting for experts from the disk"));
+    assert!(bench.text((120, 40)).contains("stalled 4 s · waiting for experts from the disk"));
     // Bytes that land are progress.
     bench.clock(47.0, |s| s.landed_bytes += 1);
     assert!(!bench.text((120, 40)).contains("stalled"));
@@ -385,10 +385,10 @@ fn a_prompt_is_read_chunk_by_chunk_with_an_end_in_sight() {
         (s.turn, s.phase, s.prompt_total, s.chunks, s.chunk) = (1, Phase::Prefill, 300, 5, 1);
     });
     bench.clock(103.0, |s| {
-        (s.chunk, s.layer, s.landed_bytes, s.pass_began_ns) = (2, 0, 9 << 30, 90_000_000_000)
+        (s.chunk, s.layer, s.landed_bytes, s.pass_began_ns) = (2, 0, 9 << 30, 90_000_000_000);
     });
     let text = bench.text((160, 24));
-    for part in ["reading the prompt, chunk 2/5", "first token in about 7 min", "layer 1/9", "━━"] {
+    for part in ["reading the prompt 2/5", "first token in ~7 min", "layer 1/9", "━━"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -428,7 +428,7 @@ fn a_wait_is_never_silent() {
     assert!(one.contains("layer 3/9") && one.contains("token 12 s of ~28 s"), "{one}");
     bench.clock(47.0, |_| {});
     let later = bench.text((120, 40));
-    assert!(later.contains("stalled for 5 s, computing") && later.contains("token 17 s"), "{later}");
+    assert!(later.contains("stalled 5 s · computing") && later.contains("token 17 s"), "{later}");
     assert!(bench.app.moves());
     bench.finish(1, outcome(Finish::Stop));
     assert!(!bench.app.moves());

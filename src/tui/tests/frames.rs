@@ -53,13 +53,17 @@ fn frame_styles(buffer: &Buffer) -> String {
     out
 }
 
-fn snapshots(name: &str, mut bench: impl FnMut() -> Bench) {
+fn snapshots(name: &str, bench: impl FnMut() -> Bench) {
+    snapshots_at(&SIZES, name, bench);
+}
+
+pub(super) fn snapshots_at(sizes: &[(u16, u16)], name: &str, mut bench: impl FnMut() -> Bench) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
-        for size in SIZES {
+        for &size in sizes {
             insta::assert_snapshot!(format!("{name}-{}x{}", size.0, size.1), bench().text(size));
         }
     });

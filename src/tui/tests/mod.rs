@@ -6,6 +6,7 @@ mod frames;
 mod random;
 mod reading;
 mod setup;
+mod waiting;
 mod writing;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -123,7 +124,7 @@ impl Bench {
     fn clock(&mut self, at: f64, change: impl FnOnce(&mut Sample)) {
         change(&mut self.sample);
         self.sample.at = at;
-        self.update(Msg::Clock(self.sample));
+        self.update(Msg::Clock(Box::new(self.sample)));
     }
 
     fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) {

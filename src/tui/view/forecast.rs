@@ -27,8 +27,8 @@ fn texts(cost: &Cost) -> Vec<String> {
     } else {
         added.clone()
     };
-    let read = cost.read_s.map(|seconds| format!("about {} to read", numbers::about(seconds)));
-    let answer = cost.answer_s.map(|seconds| format!("about {} for {ANSWER}", numbers::about(seconds)));
+    let read = cost.read_s.map(|seconds| format!("{} to read", numbers::about(seconds)));
+    let answer = cost.answer_s.map(|seconds| format!("{} for {ANSWER}", numbers::about(seconds)));
     let by_plan = (!cost.measured && read.is_some()).then(|| "by the plan".to_owned());
     let join = |parts: [Option<String>; 4]| parts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     vec![

@@ -35,10 +35,13 @@ pub(super) fn sparkline(values: impl DoubleEndedIterator<Item = f64>, columns: u
     if largest <= 0.0 {
         return String::new();
     }
+    last.into_iter().map(|value| step(value / largest)).collect()
+}
+
+/// A mark as high as a share.
+pub(super) fn step(share: f64) -> &'static str {
     let top = (STEPS.len() - 1) as f64;
-    last.into_iter()
-        .map(|value| STEPS.get(index((value / largest * top).round())).copied().unwrap_or(" "))
-        .collect()
+    STEPS.get(index((share * top).round())).copied().unwrap_or(" ")
 }
 
 #[expect(

@@ -56,7 +56,7 @@ impl Areas {
         let status = take(1);
         let composer = take(composer);
         let footer = take(footer);
-        let stats = (app.stats && screen.width >= crate::tui::app::STATS_FROM).then(|| {
+        let stats = (app.remembered.panel && screen.width >= crate::tui::app::STATS_FROM).then(|| {
             let width = stats::WIDTH.min(screen.width);
             conversation.width -= width;
             let height = conversation.height + below;

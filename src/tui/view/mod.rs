@@ -9,14 +9,17 @@ mod footer;
 mod forecast;
 mod gauge;
 mod header;
+mod heat;
 mod help;
 mod layout;
 mod loading;
 mod popup;
 mod queue;
 mod setup;
+mod sheet;
 mod stats;
 mod status;
+mod tables;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -42,6 +45,10 @@ pub(crate) fn prepare(app: &mut App, screen: Rect) {
         app.help = Some(top.min(help::last(app, areas.above_footer(screen))));
     }
     setup::prepare(app, areas.above_footer(screen));
+    let last = sheet::last(app, areas.above_footer(screen));
+    if let Some(sheet) = &mut app.sheet {
+        sheet.top = sheet.top.min(last);
+    }
     let App { scrollback, transcript, facts, theme, show_thinking, mode, .. } = app;
     let look = Look {
         columns: usize::from(areas.text().width),
@@ -81,8 +88,13 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
     status::draw(app, areas.status, areas.footer.is_empty(), buffer);
     let caret = composer::draw(app, areas.composer, buffer);
     footer::draw(app, areas.footer, buffer);
+    if app.sheet.is_some() {
+        sheet::draw(app, areas.above_footer(screen), buffer);
+    }
     if app.help.is_some() {
         help::draw(app, areas.above_footer(screen), buffer);
+    }
+    if app.help.is_some() || app.sheet.is_some() {
         return;
     }
     if app.setup_page().is_some() {

@@ -127,18 +127,20 @@ fn running_pieces(app: &App, running: &Running) -> Vec<Piece> {
     let ours = now.turn == running.turn.0;
     if app.pulse.still_s() >= STILL_S {
         let reason = match now.waiting() {
-            _ if !ours => "",
-            Some(Wait::Trunk) => ", waiting for weights from the disk",
-            Some(Wait::Experts) => ", waiting for experts from the disk",
-            None if computing(now) => ", computing",
-            None => "",
+            Some(Wait::Trunk) if ours => Some("waiting for weights from the disk"),
+            Some(Wait::Experts) if ours => Some("waiting for experts from the disk"),
+            None if ours && computing(now) => Some("computing"),
+            _ => None,
         };
-        piece(2, format!("stalled for {}{reason}", whole(app.pulse.still_s())), theme.warn);
+        piece(2, format!("stalled {}", whole(app.pulse.still_s())), theme.warn);
+        if let Some(reason) = reason {
+            piece(3, reason.to_owned(), theme.warn);
+        }
     }
     if ours && now.phase == Phase::Prefill && now.chunks > 0 {
         piece(8, share_bar(app.pulse.prefill_share()), theme.accent);
         if let Some(left) = app.pulse.prefill_left_s().filter(|left| *left >= SLOW_S) {
-            piece(3, format!("first token in about {}", numbers::about(left)), theme.dim);
+            piece(3, format!("first token in ~{}", numbers::rough(left)), theme.dim);
         }
     }
     if now.layers > 0 && computing(now) {
@@ -152,7 +154,7 @@ fn running_pieces(app: &App, running: &Running) -> Vec<Piece> {
             piece(6, numbers::speed(rate), theme.dim);
         }
         if let Some(left) = app.left_s().filter(|left| *left >= SLOW_S) {
-            piece(7, format!("at most {} left", numbers::about(left)), theme.dim);
+            piece(7, format!("at most {} left", numbers::rough(left)), theme.dim);
         }
     }
     if computing(now) && now.pass_seconds() >= SLOW_S && now.pass_bytes().0 > 0 {
@@ -181,7 +183,7 @@ fn doing(app: &App, running: &Running) -> String {
     } else if turn.is_some_and(|turn| !turn.thinking.is_empty()) {
         "thinking".to_owned()
     } else if now.turn == running.turn.0 && now.phase == Phase::Prefill && now.chunks > 1 {
-        format!("reading the prompt, chunk {}/{}", now.chunk.max(1), now.chunks)
+        format!("reading the prompt {}/{}", now.chunk.max(1), now.chunks)
     } else if now.turn == running.turn.0 && now.phase == Phase::Prefill && now.prompt_total > 0 {
         format!("reading the prompt, {}", numbers::counted(now.prompt_total, "token"))
     } else if now.turn == running.turn.0 && now.phase == Phase::Decode {
