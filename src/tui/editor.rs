@@ -24,7 +24,7 @@ impl Editing {
         let named = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let name = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| DEFAULT.to_owned());
         write_private(&file, draft.as_bytes())
-            .map_err(|error| format!("{} cannot be written: {error}.", file.display()))?;
+            .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
         // By a shell, since the variables hold commands with arguments.
         let child =
             Command::new("sh").arg("-c").arg(format!("exec {name} \"$1\"")).arg("sh").arg(&file).spawn();
@@ -32,7 +32,7 @@ impl Editing {
             Ok(child) => Ok(Self { child, file, name: width::clean_line(&name) }),
             Err(error) => {
                 let _ = fs::remove_file(&file);
-                Err(format!("The editor {name} cannot be started: {error}."))
+                Err(format!("the editor cannot be started: {error} ({name})"))
             }
         }
     }
@@ -43,7 +43,7 @@ impl Editing {
         let status = match self.child.try_wait() {
             Ok(None) => return None,
             Ok(Some(status)) => status,
-            Err(error) => return Some(Err(format!("The editor {name} was lost: {error}."))),
+            Err(error) => return Some(Err(format!("the editor was lost: {error} ({name})"))),
         };
         let written = fs::read(&self.file).ok().map(String::from_utf8);
         Some(match (status.success(), written) {
@@ -51,12 +51,12 @@ impl Editing {
                 let _ = fs::remove_file(&self.file);
                 Ok(text)
             }
-            (true, _) => Err(format!("What {name} left in {} is no text.", self.file.display())),
+            (true, _) => Err(format!("what is in {} is no text", self.file.display())),
             (false, _) => {
                 let _ = fs::remove_file(&self.file);
                 let code =
                     status.code().map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
-                Err(format!("The editor {name} ended with {code}."))
+                Err(format!("the editor ended with {code} ({name})"))
             }
         })
     }

@@ -342,10 +342,10 @@ impl Chat {
 
     fn edit(&mut self, draft: &str) -> Result<(), Error> {
         let Some(file) = self.app.options.files.as_ref().map(|files| files.draft.clone()) else {
-            return self.update(Msg::Edited(Err("There is no folder for the draft.".to_owned())));
+            return self.update(Msg::Edited(Err("there is no folder for it".to_owned())));
         };
         if !self.pause.begin() {
-            return self.update(Msg::Edited(Err("The keyboard is busy.".to_owned())));
+            return self.update(Msg::Edited(Err("the keyboard is busy".to_owned())));
         }
         Screen::leave()?;
         match Editing::start(file, draft) {

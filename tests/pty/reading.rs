@@ -63,7 +63,8 @@ fn t22_a_terminal_without_a_clipboard_gets_a_file() {
     chat.send("/copy");
     chat.wait_for("characters to /");
     let copied = std::fs::read_to_string(home.path().join("data/dormouse/copied.txt")).unwrap();
-    assert!(copied.contains("Dormouse"), "{copied}");
+    let begin: String = copied.chars().take(30).collect();
+    assert!(!begin.is_empty() && chat.text().contains(&begin), "{copied}: {}", chat.text());
     assert_eq!(chat.count("\x1b]52;"), 0);
     chat.send("/quit");
     assert_eq!(chat.wait(), 0);
@@ -156,7 +157,7 @@ fn the_users_editor_has_the_terminal_and_its_keys() {
     chat.wait_for("EDITOR AT WORK");
     chat.settle(Duration::from_millis(300));
     chat.keys("no\r");
-    chat.wait_for("exit code 3. The draft is as it was.");
+    chat.wait_for("The draft is as it was: the editor ended with exit code 3");
     chat.wait_for("❯ a draft from the editor!");
     let left = std::fs::read_dir(home.path()).unwrap().count();
     assert_eq!(left, 1, "the draft's file is gone");

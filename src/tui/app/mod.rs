@@ -470,7 +470,7 @@ impl App {
                     self.edit(|composer| composer.insert(&text));
                 }
             }
-            Err(reason) => self.notify(format!("{reason} The draft is as it was.")),
+            Err(reason) => self.notify(format!("The draft is as it was: {reason}")),
         }
         Vec::new()
     }

@@ -146,9 +146,9 @@ fn the_editor_changes_the_draft_or_leaves_it() {
     bench.ctrl('x');
     bench.ctrl('e');
     assert!(matches!(bench.sent.last(), Some(Effect::Edit(text)) if text == "draft"));
-    bench.update(Msg::Edited(Err("The editor vi ended with exit code 1.".to_owned())));
+    bench.update(Msg::Edited(Err("the editor ended with exit code 1 (vi)".to_owned())));
     assert_eq!(bench.app.composer.text(), "draft");
-    assert!(bench.text((80, 24)).contains("exit code 1. The draft is as it was."));
+    assert!(bench.text((80, 24)).contains("The draft is as it was: the editor ended with exit code 1 (vi)"));
     bench.update(Msg::Edited(Ok("two\nlines\u{1b}[2J\n".to_owned())));
     assert_eq!(bench.app.composer.text(), "two\nlines");
     // What comes back as it went stays in chips.
