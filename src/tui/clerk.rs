@@ -94,8 +94,8 @@ fn done(job: Job, files: Option<&Files>) -> Option<Msg> {
         Job::Keep { text, told } => Some(Msg::Told(match files.map(|files| &files.copied) {
             None => told,
             Some(path) => match write_private(path, text.as_bytes()) {
-                Ok(()) => format!("{told} {}", path.display()),
-                Err(error) => format!("The copy could not be written to {}: {error}", path.display()),
+                Ok(()) => format!("{told} {}", short(path)),
+                Err(error) => format!("The copy could not be written to {}: {error}", short(path)),
             },
         })),
         Job::List(word) => {
@@ -126,6 +126,15 @@ pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+/// How a file of the user is told: `~` stands for his home.
+fn short(path: &Path) -> String {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
 }
 
 /// The path that a word names: below the user's home after `~/`, else as it stands.

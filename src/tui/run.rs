@@ -331,7 +331,7 @@ impl Chat {
         }
         let told = match way {
             Way::Terminal => return self.update(Msg::Told(format!("Copied {count}."))),
-            Way::Both => format!("Copied {count}, if tmux or screen passes it on; also to"),
+            Way::Both => format!("Copied {count}; also to"),
             Way::File => format!("Copied {count} to"),
         };
         if !self.clerk.give(Job::Keep { text, told }) {

@@ -61,7 +61,7 @@ fn t22_a_terminal_without_a_clipboard_gets_a_file() {
     chat.send("What is Dormouse?");
     chat.wait_for("✓ done");
     chat.send("/copy");
-    chat.wait_for("characters to /");
+    chat.wait_for("characters to ~/data/dormouse/copied.txt");
     let copied = std::fs::read_to_string(home.path().join("data/dormouse/copied.txt")).unwrap();
     let begin: String = copied.chars().take(30).collect();
     assert!(!begin.is_empty() && chat.text().contains(&begin), "{copied}: {}", chat.text());

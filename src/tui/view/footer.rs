@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::tui::app::App;
-use crate::tui::keymap;
+use crate::tui::app::{App, Mode};
+use crate::tui::keymap::{self, Context};
 use crate::tui::width;
 
 pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
@@ -34,7 +34,9 @@ fn hints(app: &App, room: usize) -> Line<'static> {
         let label = keymap::label(keys);
         // A key does what its narrowest row says, and rows of narrow contexts come first.
         let known = told.contains(&row.action) || labels.contains(&label);
-        if !contexts.contains(&row.context) || known {
+        // Where words are looked for or a passage is chosen, the keys of the draft are not worth their room.
+        let is_beside = row.context == Context::Chat && !matches!(app.mode, Mode::Write);
+        if !contexts.contains(&row.context) || known || is_beside {
             continue;
         }
         let columns = width::of(&label) + 1 + width::of(hint) + if used > 0 { 3 } else { 0 };
