@@ -65,7 +65,6 @@ fn finish(terminal: &mut Terminal, home: &Path, folder: &Path) {
     assert_eq!(config, format!("model = \"{}\"\npreset = \"ultra\"\n", folder.display()));
     terminal.send("What is the capital of Italy?");
     terminal.wait_for("✓ done");
-    assert!(terminal.text().contains("▸ thought for"), "{}", terminal.text());
 }
 
 fn quit(mut terminal: Terminal) {
@@ -116,12 +115,12 @@ fn the_whole_way_ends_in_an_answer() {
 #[test]
 fn a_killed_download_is_on_the_screen_again_and_goes_on() {
     let hub = Hub::new(files(), |request| {
-        if request.at_store { Act::Slow(64 << 10, Duration::from_millis(20)) } else { Act::Well }
+        if request.at_store { Act::Slow(8 << 10, Duration::from_millis(20)) } else { Act::Well }
     });
     let (mut chat, home) = newcomer(&hub, 80, 24);
     let folder = home.path().join("k3");
     name_folder(&mut chat, &folder);
-    chat.wait_for("model-00001-of-00004.safetensors fetching");
+    chat.wait_for("fetching");
     // Paused, and at once gone on with.
     chat.keys(" ");
     chat.wait_for("Paused; what came is kept");
@@ -135,7 +134,7 @@ fn a_killed_download_is_on_the_screen_again_and_goes_on() {
     chat.resize(120, 40);
     chat.wait_for("% here");
     chat.send("/download");
-    chat.wait_for("safetensors fetching");
+    chat.wait_for("fetching");
     let process = rustix::process::Pid::from_raw(i32::try_from(chat.process()).unwrap()).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
     chat.wait();
