@@ -178,6 +178,41 @@ fn every_streamed_byte_is_read_once_in_each_pass_and_no_pinned_one_again() {
     }
 }
 
+/// A pass whose logits nobody wants does without the head, and the passes around it lose nothing by that.
+#[test]
+fn a_pass_without_logits_does_not_read_the_head() {
+    let ids = ids(4);
+    for (tiles, tile_target) in [(1, 4 << 10), (2, 16 << 10), (3, 64 << 10)] {
+        let plan = Plan { pinned: Bytes(0), tiles, tile_target, slots: 1, ..roomy() };
+        let twin = Twin::new(buffered());
+        let mut model = model(&plan, Arc::clone(&twin) as _, None, 2);
+        let mut state = State::new(model.config());
+        let wanted = [Rows::Last, Rows::None, Rows::None, Rows::Last];
+        for (id, rows) in ids.iter().zip(wanted) {
+            let logits = model.forward(&mut state, &[*id], rows, &Unwatched).unwrap();
+            assert_eq!(logits.is_empty(), rows == Rows::None);
+            if rows == Rows::Last {
+                let place = state.len() - 1;
+                let bits: Vec<u32> = logits.into_iter().map(f32::to_bits).collect();
+                assert_eq!(bits, plain()[place * VOCABULARY as usize..][..VOCABULARY as usize]);
+            }
+        }
+        drop(model);
+        let (matrices, _) = census(&twin.take_log());
+        for (tensor, counts) in matrices {
+            let expected = if tensor == Tensor::LmHead { 2..=2 } else { 4..=5 };
+            assert!(counts.iter().all(|count| expected.contains(count)), "{tensor:?} with {plan:?}");
+        }
+    }
+    // With everything pinned the head comes with the first pass that wants it.
+    let mut model = model(&Plan { pinned: Bytes(1 << 30), ..roomy() }, buffered(), None, 2);
+    let mut state = State::new(model.config());
+    model.forward(&mut state, &ids[..3], Rows::None, &Unwatched).unwrap();
+    let last = model.forward(&mut state, &ids[3..], Rows::Last, &Unwatched).unwrap();
+    let bits: Vec<u32> = last.into_iter().map(f32::to_bits).collect();
+    assert_eq!(bits, plain()[3 * VOCABULARY as usize..][..VOCABULARY as usize]);
+}
+
 #[test]
 fn each_needed_expert_is_read_once_for_a_layer_and_chunk() {
     let ids = ids(24);

@@ -226,7 +226,9 @@ impl Turn<'_> {
             if self.request.cancel.is_cancelled() {
                 return Ok(None);
             }
-            let read = self.pass(chunk)?;
+            let end = self.kept.ids.len() + chunk.len();
+            let rows = if end == prompt || end == sequence.len() { Rows::Last } else { Rows::None };
+            let read = self.pass(chunk, rows)?;
             let done = self.kept.ids.len() - seen;
             telemetry.prompt_done.store(done as u64, Relaxed);
             self.record.outcome.took.read = done;
@@ -279,7 +281,7 @@ impl Turn<'_> {
                 return Ok(Finish::Cancelled);
             }
             let (began, before) = (Instant::now(), self.loaded.model.store().counters());
-            logits = self.pass(&[id])?;
+            logits = self.pass(&[id], Rows::Last)?;
             took = began.elapsed();
             let after = self.loaded.model.store().counters();
             self.record.outcome.decode_s.push(took.as_secs_f64());
@@ -300,7 +302,7 @@ impl Turn<'_> {
     }
 
     /// Takes `ids` through the model, after all that the state has seen.
-    fn pass(&mut self, ids: &[u32]) -> Result<Vec<f32>, End> {
+    fn pass(&mut self, ids: &[u32], rows: Rows) -> Result<Vec<f32>, End> {
         let telemetry = self.watch.telemetry();
         // Memory is planned for two of them. While the one before is still being written it is not let go of yet.
         if self.loaded.plan.held.0 > 0 && !(self.before.is_some() && self.loaded.is_saving()) {
@@ -309,7 +311,7 @@ impl Turn<'_> {
         }
         telemetry.pass_began_ns.store(telemetry.now_ns(), Relaxed);
         telemetry.pass_landed.store(telemetry.landed_bytes.load(Relaxed), Relaxed);
-        let logits = self.loaded.model.forward(&mut self.kept.state, ids, Rows::Last, &self.watch);
+        let logits = self.loaded.model.forward(&mut self.kept.state, ids, rows, &self.watch);
         publish(telemetry, self.loaded.model.store());
         let logits = logits?;
         self.kept.ids.extend_from_slice(ids);

@@ -13,6 +13,8 @@ use crate::store::{self, Store};
 /// For which tokens of a pass the logits are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
+    /// None: more of the prompt follows.
+    None,
     /// The last one.
     Last,
     /// Every one.
@@ -68,8 +70,8 @@ impl Model {
         &self.weights.store
     }
 
-    /// Takes `ids` through all layers, after the positions that `state` holds, and gives their logits: `[vocabulary]`
-    /// for [`Rows::Last`], `[tokens, vocabulary]` for [`Rows::All`]. No ids give no logits.
+    /// Takes `ids` through all layers, after the positions that `state` holds, and gives their logits: nothing for
+    /// [`Rows::None`], `[vocabulary]` for [`Rows::Last`], `[tokens, vocabulary]` for [`Rows::All`]. No ids give no logits.
     ///
     /// After an error the state holds half a step: it refuses to go on, and must be dropped.
     pub fn forward(
@@ -119,7 +121,7 @@ impl Weights {
         let (kernels, eps, hidden) = (self.kernels, config.rms_eps, config.hidden);
         let context = Context { kernels, observer };
         let tokens = ids.len();
-        self.store.begin_pass();
+        self.store.begin_pass(rows != Rows::None);
         let mut embeddings = vec![0.0; tokens * hidden];
         for (id, row) in ids.iter().zip(embeddings.chunks_exact_mut(hidden)) {
             self.store.embedding(*id, row)?;
@@ -160,6 +162,7 @@ impl Weights {
 
         observer.store(&self.store);
         let wanted = match rows {
+            Rows::None => return Ok(Vec::new()),
             Rows::Last => 1,
             Rows::All => tokens,
         };

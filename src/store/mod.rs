@@ -126,8 +126,10 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a pass over the layers: experts that are in memory now count as resident.
-    pub const fn begin_pass(&mut self) {
+    /// Begins a pass over the layers: experts that are in memory now count as resident. Without `head` the pass ends
+    /// before [`Tensor::LmHead`], which then is not read.
+    pub fn begin_pass(&mut self, head: bool) {
+        self.trunk.begin_pass(head);
         self.experts.begin_pass();
     }
 

@@ -106,6 +106,11 @@ impl Trunk {
         self.vectors.get(&tensor).map(Vec::as_slice).ok_or(Error::NoTensor { tensor })
     }
 
+    /// Whether the pass that begins will ask for the head. What is not asked for is not read ahead.
+    pub(super) fn begin_pass(&self, head: bool) {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).head = head;
+    }
+
     pub(super) fn counts(&self) -> Counts {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
@@ -144,6 +149,8 @@ struct Stream {
     ring: VecDeque<(usize, Entry)>,
     /// The tile to ask for next.
     next: usize,
+    /// Whether this pass will ask for the head.
+    head: bool,
     /// Most tiles under way at once.
     depth: usize,
     free: Vec<Buffer>,
@@ -177,6 +184,7 @@ impl Stream {
             homes,
             ring: VecDeque::new(),
             next: 0,
+            head: true,
             depth: plan.tiles.max(1),
             free: Vec::new(),
             unmade: plan.tiles.max(1),
@@ -219,6 +227,12 @@ impl Stream {
 
     /// The bytes of a tile that is not held, and their place in the buffer.
     fn take(&mut self, number: usize, cancelled: &dyn Fn() -> bool) -> Result<(Buffer, usize), Error> {
+        while self.ring.front().is_some_and(|(front, _)| *front != number && self.is_left_out(*front)) {
+            // The head was on its way when a pass began that does without.
+            if let Some((front, Entry::Ready(buffer, place))) = self.ring.pop_front() {
+                self.put_away(front, buffer, place);
+            }
+        }
         if self.ring.front().is_none_or(|(front, _)| *front != number) {
             // The pass before this one ended early, or this is the very first.
             self.abandon();
@@ -261,16 +275,26 @@ impl Stream {
         }
     }
 
-    /// Keeps a pinned tile; gives the buffer of a streamed one to the next read.
+    /// Whether this pass does without a tile.
+    fn is_left_out(&self, number: usize) -> bool {
+        !self.head && self.schedule.tiles.get(number).is_some_and(|tile| tile.tensor == Tensor::LmHead)
+    }
+
+    /// Gives a tile back, and its buffer, where it is not kept, to the next read.
     fn put_back(&mut self, number: usize, buffer: Buffer, place: usize) {
+        self.put_away(number, buffer, place);
+        // Buffers that cannot be had now are asked for again with the next tile; `take` tells where there is none.
+        let _ = self.read_ahead();
+    }
+
+    /// Keeps a pinned tile, and the buffer of a streamed one.
+    fn put_away(&mut self, number: usize, buffer: Buffer, place: usize) {
         if matches!(self.homes[number], Home::Pinned) {
             self.held_bytes += buffer.len() as u64;
             self.homes[number] = Home::Held(buffer, place);
         } else {
             self.free.push(buffer);
         }
-        // Buffers that cannot be had now are asked for again with the next tile; `take` tells where there is none.
-        let _ = self.read_ahead();
     }
 
     /// Asks for tiles in the order of the schedule, round and round, while there are buffers.
@@ -284,6 +308,10 @@ impl Stream {
             let number = self.next;
             let tile = self.schedule.tiles[number];
             let buffer = match self.homes[number] {
+                _ if self.is_left_out(number) => {
+                    self.next = (number + 1) % count;
+                    continue;
+                }
                 Home::Held(..) => {
                     self.next = (number + 1) % count;
                     continue;
