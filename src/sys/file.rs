@@ -181,6 +181,14 @@ impl Source {
         // length was looked at just now.
         let map = unsafe { memmap2::MmapOptions::new().offset(offset).len(wanted).map(&self.file) }
             .map_err(Error::io("map", &self.path))?;
+        // A page that cannot be read is an error here, where it would end the process at the touch below. Systems that do
+        // not know this advice call it bad, and have the touch.
+        #[cfg(target_os = "linux")]
+        if let Err(error) = map.advise(memmap2::Advice::PopulateRead)
+            && error.kind() != io::ErrorKind::InvalidInput
+        {
+            return Err(Error::io("read", &self.path)(error));
+        }
         buffer.copy_from_slice(&map);
         Ok(())
     }

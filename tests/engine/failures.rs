@@ -1,6 +1,7 @@
 //! Turns that do not go well, and an engine that lives on.
 
 use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -9,9 +10,13 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use dormouse::engine;
 use dormouse::model::Observer;
 use dormouse::protocol::{CancelFlag, Command, Event, ExitCode, Finish, Phase, Settings};
+use dormouse::units::Bytes;
 
 use crate::driver::Driver;
 use crate::nano::{copy_of_nano, nano};
+
+/// Enough for the model's buffers and little more.
+const SMALL: Bytes = Bytes(48 << 20);
 
 fn long_prompt() -> Vec<u32> {
     (0..3000).map(|i| 300 + i % 200).collect()
@@ -103,31 +108,81 @@ fn a_panic_ends_the_turn_and_not_the_engine() {
     assert_eq!((turn.reused, turn.outcome.ids.len()), (0, 2));
 }
 
-#[test]
-fn a_shard_that_is_cut_while_running_ends_the_turn() {
-    let model = copy_of_nano();
-    let mut driver = Driver::new(engine::spawn().unwrap());
-    driver.load(model.path(), 2).unwrap();
-    // Some experts are in memory after this turn, others are not.
-    let prompt: Vec<u32> = (300..310).collect();
-    assert_eq!(driver.greedy(&prompt, 2).outcome.finish, Finish::Length);
-    for entry in std::fs::read_dir(model.path()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "safetensors") {
-            OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
+/// A copy of the small model that streams nearly everything, loaded with each way to read that this disk has.
+fn streaming(mut with: impl FnMut(&Path, &mut Driver, &str)) {
+    for reader in ["direct", "buffered", "mmap"] {
+        // Where direct reads are had more often than in the system's folder for temporary files.
+        let model = copy_of_nano();
+        let mut driver = Driver::new(engine::spawn().unwrap());
+        let settings = Settings {
+            model: model.path().to_owned(),
+            threads: Some(2),
+            context: Some(256),
+            memory: Some(SMALL),
+            reader: Some(reader.to_owned()),
+            ..Settings::default()
+        };
+        match driver.load_with(settings) {
+            Ok(facts) => assert!(facts.streamed.0 > 0, "nothing is streamed"),
+            Err(error) if reader == "direct" && error.title.contains("cannot be read that way") => continue,
+            Err(error) => panic!("{error}"),
         }
+        with(model.path(), &mut driver, reader);
     }
-    let other: Vec<u32> = (400..420).collect();
-    let turn = driver.greedy(&other, 20);
-    assert_eq!(turn.outcome.finish, Finish::Error);
-    assert_eq!(
-        (turn.outcome.ids.len(), turn.parts.len(), turn.logits.len()),
-        (0, 0, 0),
-        "no token of half a pass"
-    );
-    let error = turn.outcome.error.unwrap();
-    assert_eq!(error.code, ExitCode::ModelFiles);
-    assert!(error.detail.contains("safetensors ends early: wanted"), "{error}");
+}
+
+fn shards(model: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = std::fs::read_dir(model).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
+}
+
+#[test]
+fn a_shard_that_is_cut_while_running_ends_the_turn_and_a_whole_one_the_trouble() {
+    streaming(|model, driver, reader| {
+        let prompt: Vec<u32> = (300..310).collect();
+        let well = driver.greedy(&prompt, 3);
+        assert_eq!(well.outcome.finish, Finish::Length);
+        let whole: Vec<(PathBuf, Vec<u8>)> =
+            shards(model).map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+        for (path, _) in &whole {
+            OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
+        }
+        let other: Vec<u32> = (400..420).collect();
+        let turn = driver.greedy(&other, 20);
+        assert_eq!(turn.outcome.finish, Finish::Error, "{reader}");
+        assert_eq!(
+            (turn.outcome.ids.len(), turn.parts.len(), turn.logits.len()),
+            (0, 0, 0),
+            "no token of half a pass, {reader}"
+        );
+        let error = turn.outcome.error.unwrap();
+        assert_eq!(error.code, ExitCode::ModelFiles);
+        assert!(error.detail.contains("safetensors ends early: wanted"), "{reader}: {error}");
+        // The files are as they were, and so are the answers.
+        for (path, bytes) in &whole {
+            std::fs::write(path, bytes).unwrap();
+        }
+        let again = driver.greedy(&prompt, 3);
+        assert_eq!(again.outcome.ids, well.outcome.ids, "{reader}");
+    });
+}
+
+/// The files are open, and an open file has its bytes until it is closed: the turn goes on to the same tokens. Who
+/// begins anew is told what is missing.
+#[test]
+fn a_shard_that_vanishes_while_running_is_missed_at_the_next_start() {
+    streaming(|model, driver, reader| {
+        let prompt: Vec<u32> = (300..310).collect();
+        let well = driver.greedy(&prompt, 4);
+        shards(model).for_each(|path| std::fs::remove_file(path).unwrap());
+        driver.send(Command::Reset);
+        let turn = driver.greedy(&prompt, 4);
+        assert_eq!(turn.outcome.finish, Finish::Length, "{reader}");
+        assert_eq!(turn.outcome.ids, well.outcome.ids, "{reader}");
+        let error = driver.load(model, 2).unwrap_err();
+        assert_eq!(error.code, ExitCode::ModelFiles);
+        assert!(error.detail.contains("safetensors"), "{error}");
+    });
 }
 
 #[test]
