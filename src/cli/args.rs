@@ -249,8 +249,24 @@ pub(super) enum Bench {
     Disk(BenchDisk),
     /// How fast the model decodes, what it reads for a token, and how long it waits for that
     Decode(BenchDecode),
+    /// What a token takes after many others, and the memory of the model's state
+    Context(BenchContext),
     /// How fast the arithmetic is, on one thread and on all, beside how fast memory can be read
     Kernels(BenchKernels),
+}
+
+/// A few tokens late in a long context.
+#[derive(Debug, Default, ClapArgs)]
+pub(super) struct BenchContext {
+    /// Positions before the token, one after another
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,1024,8192,32768")]
+    pub(super) positions: Vec<usize>,
+    /// Tokens to measure at each
+    #[arg(long, value_name = "N", default_value = "5", value_parser = some_tokens)]
+    pub(super) tokens: usize,
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Matrices of the released model's shapes.
@@ -287,7 +303,13 @@ pub(super) struct BenchDecode {
     /// Tokens to decode, after a prompt that is always the same
     #[arg(long, value_name = "N", default_value = "16", value_parser = some_tokens)]
     pub(super) tokens: usize,
-    /// Measure the disk afterwards, and hold the time against what it gives at best
+    /// Tokens of that prompt
+    #[arg(long, value_name = "N", default_value = "16", value_parser = some_tokens)]
+    pub(super) prompt: usize,
+    /// Read the prompt once before it counts, so that all is in memory that the budget holds
+    #[arg(long)]
+    pub(super) warm: bool,
+    /// Afterwards as many tokens again in turns with the bare disk, and their time against what it gives at best
     #[arg(long)]
     pub(super) disk: bool,
     /// Print one JSON object, and nothing else

@@ -100,6 +100,7 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         Some(Verb::Doctor(doctor)) => doctor::doctor(&args.common, doctor),
         Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),
         Some(Verb::Bench(Bench::Decode(decode))) => bench::decode::decode(&args.common, decode),
+        Some(Verb::Bench(Bench::Context(context))) => bench::context::context(&args.common, context),
         Some(Verb::Bench(Bench::Kernels(kernels))) => bench::kernels::kernels(kernels),
     }
 }

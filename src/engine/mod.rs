@@ -12,6 +12,7 @@
 //! | `count` | counting tokens for those who hold no tokenizer |
 //! | `allowance` | what is left of a turn's limits |
 //! | [`sampler`] | drawing the next token |
+//! | [`context`] | what a token takes after many others, measured |
 //! | `telemetry`, `watch`, `metered` | numbers for whoever watches: of the machine and the store, of a pass, of reads |
 //! | `error` | what went wrong elsewhere, as a person is told |
 //!
@@ -19,6 +20,7 @@
 //! waits for the next [`Command::Load`].
 
 mod allowance;
+pub mod context;
 mod count;
 mod error;
 mod generate;

@@ -89,6 +89,20 @@ impl State {
         Self { layers: config.mixers.iter().map(layer).collect(), len: 0, whole: true }
     }
 
+    /// A state of the size that `positions` make, with numbers in it that no token has left there: for measuring what
+    /// a token takes after so many, which does not depend on them.
+    pub fn imagined(config: &ModelConfig, positions: usize) -> Self {
+        let mut state = Self::new(config);
+        let width = config.mla.latent_width();
+        for layer in &mut state.layers {
+            if let LayerState::Mla(latents) = layer {
+                latents.make_room(positions, width);
+                latents.rows.extend((0..positions * width).map(|i| (i % 31) as f32 / 16.0 - 1.0));
+            }
+        }
+        Self { len: positions, ..state }
+    }
+
     /// Positions that it holds.
     pub const fn len(&self) -> usize {
         self.len

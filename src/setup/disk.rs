@@ -125,15 +125,7 @@ pub fn sweep(
     limits: Limits,
     progress: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Sweep, Error> {
-    let buffered = files.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let found = Bytes(buffered.iter().map(Source::len).sum());
-    if found < LEAST {
-        return Err(Error::TooSmall { found });
-    }
-    let (direct, no_direct) = match open_direct(files) {
-        Ok(sources) => (Some(sources), None),
-        Err(error) => (None, Some(error.to_string())),
-    };
+    let mut disk = Disk::open(files, limits.memory)?;
     let mut grid = Vec::new();
     for piece in PIECES {
         for depth in DEPTHS {
@@ -141,17 +133,20 @@ pub fn sweep(
         }
     }
     let total = grid.len() + AGAIN * WAYS.len();
-    let mut run = Run { buffered, direct, limits, began: Instant::now(), number: 0 };
-    let mut sweep = Sweep { no_direct, ..Sweep::default() };
+    let began = Instant::now();
+    let mut sweep = Sweep { no_direct: disk.no_direct.clone(), ..Sweep::default() };
     let mut top = Rate(0.0);
     for (number, (way, piece, depth)) in grid.iter().copied().enumerate() {
         if !progress(number, total) {
             return Err(Error::Stopped);
         }
-        let left = limits.seconds * (1.0 - AGAIN_SHARE) - run.began.elapsed().as_secs_f64();
+        let passed = began.elapsed().as_secs_f64();
+        let left = limits.seconds * (1.0 - AGAIN_SHARE) - passed;
         // Reads that are under way when the time is over take theirs as well.
         let tail = top.seconds(Bytes(piece.0 * depth as u64)).unwrap_or(0.0);
-        match run.point(way, piece, depth, left / (grid.len() - number) as f64 - tail)? {
+        let seconds = left / (grid.len() - number) as f64 - tail;
+        let is_late = passed > limits.seconds;
+        match if is_late { None } else { disk.point(way, piece, depth, seconds)? } {
             Some(point) => {
                 top = Rate(top.0.max(point.rate().0));
                 sweep.points.push(point);
@@ -167,27 +162,45 @@ pub fn sweep(
             if !progress(grid.len() + i * AGAIN + j, total) {
                 return Err(Error::Stopped);
             }
-            sweep.confirmed.extend(run.point(way, point.piece, point.depth, seconds)?);
+            if began.elapsed().as_secs_f64() <= limits.seconds {
+                sweep.confirmed.extend(disk.point(way, point.piece, point.depth, seconds)?);
+            }
         }
     }
     progress(total, total);
     Ok(sweep)
 }
 
-/// A sweep that is under way.
-struct Run {
+/// Files on a disk that is measured.
+#[derive(Debug)]
+pub struct Disk {
     buffered: Vec<Source>,
     /// Nothing where the file system has no direct reads.
     direct: Option<Vec<Source>>,
-    limits: Limits,
-    began: Instant,
+    no_direct: Option<String>,
+    memory: Bytes,
     /// Points so far: each begins at other places.
     number: u64,
 }
 
-impl Run {
-    /// Measures a point for about so many seconds; nothing where it cannot be.
-    fn point(
+impl Disk {
+    /// Opens files whose disk is to be measured, with so much memory for buffers.
+    pub fn open(files: &[PathBuf], memory: Bytes) -> Result<Self, Error> {
+        let buffered = files.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let found = Bytes(buffered.iter().map(Source::len).sum());
+        if found < LEAST {
+            return Err(Error::TooSmall { found });
+        }
+        let (direct, no_direct) = match open_direct(files) {
+            Ok(sources) => (Some(sources), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Ok(Self { buffered, direct, no_direct, memory, number: 0 })
+    }
+
+    /// Reads distinct pieces for about so many seconds; nothing where that cannot be done in this way, in this memory, or
+    /// for want of pieces.
+    pub fn point(
         &mut self,
         way: ReaderKind,
         piece: Bytes,
@@ -199,9 +212,8 @@ impl Run {
             _ => Some(self.buffered.as_slice()),
         };
         let Some(sources) = sources else { return Ok(None) };
-        let is_late = self.began.elapsed().as_secs_f64() > self.limits.seconds;
         let places = Places::new(sources, piece.0, self.number);
-        if is_late || piece.0 * depth as u64 > self.limits.memory.0 || places.count < depth as u64 {
+        if piece.0 * depth as u64 > self.memory.0 || places.count < depth as u64 {
             return Ok(None);
         }
         self.number += 1;

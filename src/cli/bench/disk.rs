@@ -187,9 +187,9 @@ impl Object {
     }
 }
 
-/// A best point in words.
+/// How a point was read, in words.
 pub(super) fn described(point: &Point) -> String {
-    format!("{}, {} in pieces of {}, {} at once", point.rate(), point.way.as_str(), point.piece, point.depth)
+    format!("{} in pieces of {}, {} at once", point.way.as_str(), point.piece, point.depth)
 }
 
 fn text(folder: &Path, sweep: &Sweep) -> String {
@@ -215,7 +215,8 @@ fn text(folder: &Path, sweep: &Sweep) -> String {
         }
         let _ = writeln!(out);
     }
-    let best = sweep.best(None).map_or_else(|| "none".to_owned(), described);
+    let best = sweep.best(None).map(|point| format!("{}, {}", point.rate(), described(point)));
+    let best = best.unwrap_or_else(|| "none".to_owned());
     let _ = writeln!(out, "\nBest, measured again and for longer: {best}");
     out
 }

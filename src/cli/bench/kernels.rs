@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::cli::args::BenchKernels;
 use crate::cli::{Done, no_resource, output};
+use crate::engine::sampler::{self, Sampler};
 use crate::kernels::{GROUP, Kernels};
-use crate::protocol::{ExitCode, UserError};
+use crate::protocol::{ExitCode, Sampling, UserError};
 use crate::sys::signals::StopSignal;
 use crate::sys::{cpu, memory};
 use crate::units::{Bytes, Percent};
@@ -31,6 +32,8 @@ const LATENT: usize = 512;
 /// Heads, and the width of one.
 const HEADS: usize = 96;
 const HEAD: usize = 128;
+/// Ids of the vocabulary.
+const VOCABULARY: usize = 163_840;
 /// Numbers in the widest activation.
 const ACTIVATIONS: usize = 33_792;
 /// Measures all kernels on one thread and on all, and the read limit with them.
@@ -38,8 +41,10 @@ pub(in crate::cli) fn kernels(args: &BenchKernels) -> Result<Done, UserError> {
     let stop = StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
     let kernels = Kernels::detect()
         .map_err(|error| UserError::new(ExitCode::Usage, "Bad settings", error.to_string()))?;
-    let bench =
-        Bench { kernels, repeats: args.repeats, operands: Operands::new(memory::machine().available) };
+    let operands = Operands::new(memory::machine().available);
+    let sampling = Sampling { seed: Some(1), ..Sampling::default() };
+    let sampler = Sampler::new(sampling, sampler::defaults(None, None))?;
+    let bench = Bench { kernels, sampler, repeats: args.repeats, operands };
     let mut threads = vec![1, cpu::physical_cores()];
     threads.dedup();
     let mut lines = Vec::new();
@@ -102,6 +107,7 @@ type Measured = (&'static str, Spread, f64, f64);
 
 struct Bench {
     kernels: &'static Kernels,
+    sampler: Sampler,
     repeats: usize,
     operands: Operands,
 }
@@ -111,7 +117,7 @@ impl Bench {
     fn all(&self, threads: usize, stop: &StopSignal, lines: &mut Vec<Line>) -> bool {
         let limit = Spread::of((0..self.repeats).map(|_| self.read()).map(|limit| (limit, limit)).unzip());
         lines.push(limit.line("read limit", threads, self.weight_bytes(), 0.0, self.weight_bytes()));
-        let measures: [fn(&Self) -> Measured; 10] = [
+        let measures: [fn(&Self) -> Measured; 11] = [
             |bench| bench.bf16("bf16 matrix x 1 vector", 1, usize::MAX),
             |bench| bench.mxfp4("MXFP4 matrix x 1 vector", 1, usize::MAX),
             |bench| bench.bf16("bf16 matrix x 64 vectors", MANY, FEW_ROWS),
@@ -122,6 +128,7 @@ impl Bench {
             Self::recurrence,
             Self::situ,
             Self::softmax,
+            Self::sampling,
         ];
         for measure in measures {
             if stop.is_set() {
@@ -269,6 +276,17 @@ impl Bench {
             scores.par_chunks_exact_mut(COLUMNS).for_each(|scores| self.kernels.softmax(scores));
         });
         ("softmax", seconds, (scores.len() * 8) as f64, 0.0)
+    }
+
+    /// A token drawn of the whole vocabulary, with the released model's settings. It is not split over threads.
+    fn sampling(&self) -> Measured {
+        let logits: Vec<f32> = (0..VOCABULARY).map(|i| (i * 7919 % VOCABULARY) as f32 * 2e-4).collect();
+        let mut step = 0;
+        let seconds = self.time(|| {
+            step += 1;
+            let _ = black_box(self.sampler.draw(&logits, step));
+        });
+        ("sampling", seconds, (VOCABULARY * 4) as f64, 0.0)
     }
 }
 
