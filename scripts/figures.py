@@ -75,9 +75,10 @@ def resident(rows, wide, limit):
     rows.append(("wide, all in memory: a token", seconds(result), f"{share:.0%} of the read limit", command))
     ratio = result["prefill_s"] / result["median_s"]
     rows.append(("wide, 64 tokens of prefill", f"{result['prefill_s']:.2f} s", f"{ratio:.1f} tokens", command))
+    return result["cpu_s"]["compute"]
 
 
-def streamed(rows, wide):
+def streamed(rows, wide, busy):
     for _ in range(3):
         arguments = ["bench", "decode", "--model", wide, "--memory", "1GiB", "--tokens", 9, "--disk"]
         result, command = bench(arguments)
@@ -85,6 +86,11 @@ def streamed(rows, wide):
         shown = f"{result['median_s']:.2f} s for {bytes_ / 1e9:.1f} GB"
         against = f"{disk['ratio']:.2f} times the disk's best ({disk['best_bytes_per_s'] / 1e9:.2f} GB/s)"
         rows.append(("wide, all streamed: a token", shown, against, command))
+        # Beyond what the arithmetic takes when nothing has to be waited for.
+        waited = result["waited_share"] * statistics.fmean(result["decode_s"])
+        idle = (result["cpu_s"]["compute"] - busy) / waited / result["threads"]
+        shown = f"{result['cpu_s']['compute']:.2f} s of processors, {busy:.2f} s when all is in memory"
+        rows.append(("wide, all streamed: waiting", shown, f"{idle:.1%} of a core for each thread", command))
 
 
 def checksums(rows, wide):
@@ -135,8 +141,7 @@ def main():
     kernels(rows, options.repeats, "avx2")
     if options.wide:
         wide = os.path.abspath(options.wide)
-        resident(rows, wide, limit)
-        streamed(rows, wide)
+        streamed(rows, wide, resident(rows, wide, limit))
         checksums(rows, wide)
     if options.mid:
         mid(rows, os.path.abspath(options.mid))

@@ -1,4 +1,5 @@
-//! Processes: whether the one that left a note is still there, and how many files this one may open.
+//! Processes: whether the one that left a note is still there, how many files this one may open, and what its threads
+//! have computed.
 
 use std::path::Path;
 
@@ -28,6 +29,20 @@ pub fn open_files_at(root: &Path) -> Option<(u64, u64)> {
         number => number.parse().ok(),
     };
     Some((next()?, next()?))
+}
+
+/// Seconds that each thread of this process has had of a processor, with the thread's name; none where the system does
+/// not tell.
+pub fn thread_seconds() -> Vec<(String, f64)> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let seconds = |task: std::path::PathBuf| {
+        let name = std::fs::read_to_string(task.join("comm")).ok()?;
+        let spent = std::fs::read_to_string(task.join("schedstat")).ok()?;
+        let nanoseconds: u64 = spent.split_whitespace().next()?.parse().ok()?;
+        Some((name.trim_end().to_owned(), nanoseconds as f64 * 1e-9))
+    };
+    // A thread may end between the look at the list and the look at it.
+    tasks.filter_map(|task| seconds(task.ok()?.path())).collect()
 }
 
 /// The name of this machine.
@@ -60,6 +75,33 @@ mod tests {
         assert_eq!(limits(&format!("{head}Max open files   1024   524288   files\n")), Some((1024, 524_288)));
         assert_eq!(limits(&format!("{head}Max open files   64   unlimited   files\n")), Some((64, u64::MAX)));
         assert_eq!(limits(head), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_works_is_told_from_one_that_sleeps() {
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let (worked, told) = std::sync::mpsc::channel();
+        let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let sleeper = named("sleeps-here").spawn(move || wait.recv()).unwrap();
+        let worker = named("works-here").spawn(move || {
+            let began = std::time::Instant::now();
+            while began.elapsed() < std::time::Duration::from_millis(100) {
+                std::hint::spin_loop();
+            }
+            worked.send(()).unwrap();
+            // Lives on until it was looked at.
+            std::thread::park_timeout(std::time::Duration::from_secs(10));
+        });
+        told.recv().unwrap();
+        let all = thread_seconds();
+        let of = |name: &str| all.iter().find(|(other, _)| other == name).unwrap().1;
+        assert!(of("works-here") > of("sleeps-here") + 0.005, "{all:?}");
+        drop(done);
+        let _ = sleeper.join().unwrap();
+        let worker = worker.unwrap();
+        worker.thread().unpark();
+        worker.join().unwrap();
     }
 
     #[cfg(target_os = "linux")]

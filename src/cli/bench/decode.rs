@@ -20,8 +20,8 @@ use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Finish, Limits, ModelFacts, Outcome, Prompt, Sampling,
     Settings, TokenCost, TurnId, TurnRequest, UserError,
 };
-use crate::sys::memory;
 use crate::sys::signals::StopSignal;
+use crate::sys::{memory, process};
 use crate::units::{Bytes, Percent, Rate};
 
 /// How long a signal may wait to be seen.
@@ -60,8 +60,34 @@ struct Measured {
     prefill_s: f64,
     seconds: Vec<f64>,
     tokens: Vec<TokenCost>,
+    /// For a token.
+    cpu: Cpu,
     peak_rss: u64,
     disk: Option<Beside>,
+}
+
+/// Seconds that threads had of a processor: those that compute or wait to, and those that read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    compute: f64,
+    read: f64,
+}
+
+impl Cpu {
+    fn now() -> Self {
+        let threads = process::thread_seconds();
+        let of = |prefixes: &[&str]| {
+            let is_one = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+            threads.iter().filter(|(name, _)| is_one(name)).map(|(_, seconds)| seconds).sum()
+        };
+        Self { compute: of(&["engine", "cpu-"]), read: of(&["io-"]) }
+    }
+
+    /// What came to it since then, for each of so many passes.
+    fn since(self, before: Self, passes: usize) -> Self {
+        let each = |now: f64, before: f64| (now - before) / passes.max(1) as f64;
+        Self { compute: each(self.compute, before.compute), read: each(self.read, before.read) }
+    }
 }
 
 struct Bench {
@@ -89,6 +115,7 @@ impl Bench {
             prefill_s: 0.0,
             seconds: Vec::new(),
             tokens: Vec::new(),
+            cpu: Cpu::default(),
             peak_rss: 0,
             disk: None,
         };
@@ -98,26 +125,29 @@ impl Bench {
             }
             send(&link, Command::Reset)?;
         }
+        let Some(outcome) = self.turn(&link, TurnId(1), &ids, 1)? else { return Ok(None) };
+        measured.prefill_s = outcome.took.prefill_s;
+        ids.extend(outcome.ids);
+        let (mut passes, before) = (0, Cpu::now());
         // A stop id ends a turn; the next one goes on from the state that it left.
-        for turn in 1.. {
+        for turn in 2.. {
             let left = args.tokens.saturating_sub(measured.seconds.len());
             if left == 0 {
                 break;
             }
             // One more than passes: the first token of a turn comes of its prompt.
             let Some(outcome) = self.turn(&link, TurnId(turn), &ids, left + 1)? else { return Ok(None) };
-            if turn == 1 {
-                measured.prefill_s = outcome.took.prefill_s;
-            }
             if outcome.finish == Finish::Length && outcome.decode_s.len() < left {
                 let detail = format!("{} tokens do not fit into its context", args.tokens);
                 return Err(UserError::new(ExitCode::Usage, "The context is full", detail)
                     .with_hint("Ask for fewer --tokens, or for more --context."));
             }
+            passes += 1 + outcome.decode_s.len();
             measured.seconds.extend(outcome.decode_s);
             measured.tokens.extend(outcome.tokens);
             ids.extend(outcome.ids);
         }
+        measured.cpu = Cpu::now().since(before, passes);
         measured.peak_rss = memory::process().peak;
         if args.disk {
             match self.beside(&link, &measured, &mut ids, args.tokens) {

@@ -30,6 +30,8 @@ pub(super) struct Object {
     bytes_per_token: BytesPerToken,
     bytes_per_s: f64,
     waited_share: f64,
+    /// Seconds that threads had of a processor, a token.
+    cpu_s: CpuSeconds,
     budget: u64,
     peak_rss: u64,
     disk: Option<Disk>,
@@ -39,6 +41,14 @@ pub(super) struct Object {
 struct BytesPerToken {
     trunk: f64,
     experts: f64,
+}
+
+#[derive(Serialize)]
+struct CpuSeconds {
+    /// Those that compute, or wait for something to compute.
+    compute: f64,
+    /// Those that read.
+    read: f64,
 }
 
 #[derive(Serialize)]
@@ -97,6 +107,7 @@ impl From<&Measured> for Object {
             },
             bytes_per_s: measured.rate().0,
             waited_share: measured.waited().0,
+            cpu_s: CpuSeconds { compute: measured.cpu.compute, read: measured.cpu.read },
             budget: facts.plan.budget.0,
             peak_rss: measured.peak_rss,
             disk: measured.disk.as_ref().map(Disk::from),
@@ -138,6 +149,10 @@ pub(super) fn text(measured: &Measured) -> String {
     );
     line("  at", measured.rate().to_string());
     line("  waited for it", format!("{} of the time", measured.waited()));
+    line(
+        "  processors",
+        format!("{} to compute, {} to read", Seconds(measured.cpu.compute), Seconds(measured.cpu.read)),
+    );
     line("memory", format!("{} at most, of {}", Bytes(measured.peak_rss), facts.plan.budget));
     if let Some(beside) = &measured.disk {
         let best = beside.best().map(|(rate, point)| format!("{rate}, {}", described(point)));
