@@ -96,8 +96,8 @@ impl State {
         let width = config.mla.latent_width();
         for layer in &mut state.layers {
             if let LayerState::Mla(latents) = layer {
-                latents.make_room(positions, width);
-                latents.rows.extend((0..positions * width).map(|i| (i % 31) as f32 / 16.0 - 1.0));
+                let row: Vec<f32> = (0..width).map(|i| (i % 31) as f32 / 16.0 - 1.0).collect();
+                (0..positions).for_each(|_| latents.extend(&row, width));
             }
         }
         Self { len: positions, ..state }
