@@ -3,6 +3,7 @@
 //! Only the attention of the MLA layers grows with the context, and its arithmetic does not look at the numbers: so a
 //! state of the right size is imagined, and none of the many tokens before it has to be read first.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::load;
@@ -29,7 +30,7 @@ pub fn measure(
     tokens: usize,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(ModelFacts, Vec<Spent>), UserError> {
-    let mut loaded = load::load(settings, &mut |_, _| !stopped())?;
+    let mut loaded = load::load(settings, &Arc::default(), &mut |_, _| !stopped())?;
     let limit = loaded.facts.context_limit;
     let mut all = Vec::with_capacity(positions.len());
     for &positions in positions {
