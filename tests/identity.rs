@@ -1,5 +1,5 @@
-//! Same bits: chunks, threads, slots, instruction sets and cached states change when something is computed, and never
-//! what. Logits of every position are compared as bits.
+//! Same bits: chunks, threads, slots, instruction sets, cached states and other sequences in the same pass change when
+//! something is computed, and never what. Logits of every position are compared as bits.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 #[path = "support/tiny.rs"]
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use dormouse::kernels::Tier;
-use dormouse::model::{Model, Rows, State, Unwatched};
+use dormouse::model::{Error, Model, Rows, Segment, State, Unwatched};
 use tiny::Setup;
 
 /// Enough ids that a chunk of 64 does not hold them all.
@@ -153,6 +153,109 @@ fn the_last_row_alone_and_among_all() {
         let at = state.len() * 768;
         assert_same("the last row", &bits(&last), &expected[at - 768..at]);
     }
+}
+
+/// The sequences of the tests below: where each begins among `ids`, how many of them it has, and how many of these it
+/// takes into each pass.
+const RAGGED: [(usize, usize, usize); 4] = [(0, 40, 1), (0, 33, 7), (20, 9, 2), (3, 50, 64)];
+
+/// Sequences of different lengths in passes that they share, each in its own pieces, until all have come to their end.
+/// Gives the logits of each.
+fn together(setup: Setup, sequences: &[(usize, usize, usize)]) -> Vec<Vec<u32>> {
+    let all = ids();
+    let mut model = setup.open();
+    let mut states: Vec<State> = sequences.iter().map(|_| State::new(model.config())).collect();
+    let mut found = vec![Vec::new(); sequences.len()];
+    loop {
+        let mut members = Vec::new();
+        let mut segments = Vec::new();
+        for (member, (state, (begin, len, chunk))) in states.iter_mut().zip(sequences).enumerate() {
+            let ids = &all[*begin..begin + len][state.len()..];
+            let ids = &ids[..ids.len().min(*chunk)];
+            members.push((member, ids.len()));
+            // Sequences that came to their end stay, without a token.
+            segments.push(Segment { state, ids, rows: Rows::All });
+        }
+        if members.iter().all(|(_, count)| *count == 0) {
+            return found;
+        }
+        let logits = bits(&model.pass(&mut segments, &Unwatched).unwrap());
+        let mut rows = logits.chunks_exact(768);
+        for (member, count) in members {
+            found[member].extend(rows.by_ref().take(count).flatten());
+        }
+        assert_eq!(rows.next(), None);
+    }
+}
+
+/// The logits of each of these sequences, alone in the model.
+fn alone(sequences: &[(usize, usize, usize)]) -> Vec<Vec<u32>> {
+    let all = ids();
+    let alone = |(begin, len, _): &(usize, usize, usize)| {
+        let mut model = Setup::default().open();
+        let mut state = State::new(model.config());
+        bits(&logits(&mut model, &mut state, &all[*begin..begin + len], 1))
+    };
+    sequences.iter().map(alone).collect()
+}
+
+#[test]
+fn several_sequences_in_one_pass() {
+    let expected = alone(&RAGGED);
+    assert_same("a sequence of its own", &expected[1], &plain()[..33 * 768]);
+    for count in 2..=RAGGED.len() {
+        for (threads, slots) in [(1, None), (3, Some(1)), (2, Some(40))] {
+            let found = together(Setup { threads, slots, ..Setup::default() }, &RAGGED[..count]);
+            for (member, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let what = format!("{member} of {count}, {threads} threads, {slots:?} slots");
+                assert_same(&what, found, expected);
+            }
+        }
+    }
+    for tier in tiny::tiers() {
+        let found = together(Setup { tier: Some(tier), threads: 2, ..Setup::default() }, &RAGGED);
+        assert_same(tier.as_str(), &found.concat(), &expected.concat());
+    }
+}
+
+#[test]
+fn an_expert_is_read_once_for_all_sequences_of_a_pass() {
+    let ids = ids();
+    let read = |sequences: &[&[u32]]| {
+        // Each expert's slot is needed by the next at once, so that none is found from an earlier pass.
+        let mut model = Setup { slots: Some(1), ..Setup::default() }.open();
+        let mut states: Vec<State> = sequences.iter().map(|_| State::new(model.config())).collect();
+        let mut segments: Vec<Segment<'_>> = states
+            .iter_mut()
+            .zip(sequences)
+            .map(|(state, ids)| Segment { state, ids, rows: Rows::None })
+            .collect();
+        assert!(model.pass(&mut segments, &Unwatched).unwrap().is_empty(), "no logits were wanted");
+        let counters = model.store().counters();
+        assert_eq!(counters.reads, counters.requests);
+        counters.reads
+    };
+    let one = read(&[&ids[..1]]);
+    assert_eq!(read(&[&ids[..1]; 4]), one, "four sequences that wake the same experts");
+    let (first, second) = (read(&[&ids[..8]]), read(&[&ids[30..40]]));
+    let both = read(&[&ids[..8], &ids[30..40]]);
+    assert!(both < first + second && both >= first.max(second), "{first} and {second}, together {both}");
+}
+
+/// What cannot be computed is refused before anything is: the sequences beside it have lost nothing.
+#[test]
+fn a_bad_sequence_costs_the_others_nothing() {
+    let (ids, expected) = (ids(), plain());
+    let mut model = Setup::default().open();
+    let (mut good, mut bad) = (State::new(model.config()), State::new(model.config()));
+    let mut segments = [
+        Segment { state: &mut good, ids: &ids[..5], rows: Rows::All },
+        Segment { state: &mut bad, ids: &[768], rows: Rows::All },
+    ];
+    let refused = model.pass(&mut segments, &Unwatched);
+    assert!(matches!(refused, Err(Error::Token { id: 768, .. })), "{refused:?}");
+    let logits = bits(&model.forward(&mut good, &ids[..5], Rows::All, &Unwatched).unwrap());
+    assert_same("after the refusal", &logits, &expected[..5 * 768]);
 }
 
 /// The other tests could not fail if logits did not depend on what came before.

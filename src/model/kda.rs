@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::linear::Context;
-use super::state::KdaState;
+use super::state::{KdaState, Run};
 use super::{Error, L2_NORM_EPS};
 use crate::checkpoint::{LayerTensor as L, ModelConfig, Tensor};
 use crate::kernels::{Kernels, math};
@@ -90,7 +90,7 @@ pub(super) fn mixer(
     store: &Store,
     config: &ModelConfig,
     layer: u16,
-    state: &mut KdaState,
+    runs: &mut [Run<'_, KdaState>],
     x: &[f32],
     tokens: usize,
 ) -> Result<Vec<f32>, Error> {
@@ -101,12 +101,13 @@ pub(super) fn mixer(
 
     let mut convolved = [const { Vec::new() }; 3];
     let projections = [(L::KdaQ, L::KdaConvQ), (L::KdaK, L::KdaConvK), (L::KdaV, L::KdaConvV)];
-    for ((convolved, (projection, convolution)), history) in
-        convolved.iter_mut().zip(projections).zip(&mut state.history)
-    {
-        let inputs = linear(projection, x)?;
-        let history = Arc::make_mut(history);
-        *convolved = short_convolution(kernels, &inputs, history, vector(convolution)?, kda.conv);
+    for (which, (convolved, (projection, convolution))) in convolved.iter_mut().zip(projections).enumerate() {
+        let (inputs, weights) = (linear(projection, x)?, vector(convolution)?);
+        for run in &mut *runs {
+            let inputs = run.rows(&inputs, width);
+            let history = Arc::make_mut(&mut run.state.history[which]);
+            convolved.extend(short_convolution(kernels, inputs, history, weights, kda.conv));
+        }
     }
     let [q, k, v] = convolved;
 
@@ -118,21 +119,28 @@ pub(super) fn mixer(
     let gate = linear(L::Gate, x)?;
     let norm = vector(L::KdaONorm)?;
 
-    let mut by_head = vec![0.0; tokens * width];
-    let heads = by_head.par_chunks_exact_mut(tokens * dim).zip(&mut state.matrices);
-    heads.enumerate().for_each(|(head, (out, matrix))| {
-        let of_head = |all: &[f32], dim: usize| gather(all, kda.heads, head, dim);
-        let (q, k, v, decay) = (of_head(&q, dim), of_head(&k, dim), of_head(&v, dim), of_head(&decays, dim));
-        let beta = of_head(&beta, 1);
-        let input = HeadInput { q: &q, k: &k, v: &v, decay: &decay, beta: &beta };
-        // What someone else still holds of the state is copied here, where it is about to be read anyway.
-        recur(kernels, Arc::make_mut(matrix), input, dim, out);
-        for (o, gate) in out.chunks_exact_mut(dim).zip(of_head(&gate, dim).chunks_exact(dim)) {
-            gated_norm(kernels, o, norm, gate, config.rms_eps);
-        }
+    let outputs = runs.par_iter_mut().map(|run| {
+        let [q, k, v, decays, gate] = [&q, &k, &v, &decays, &gate].map(|all| run.rows(all, width));
+        let beta = run.rows(&beta, kda.heads);
+        let tokens = run.tokens.len();
+        let mut by_head = vec![0.0; tokens * width];
+        let heads = by_head.par_chunks_exact_mut(tokens * dim).zip(&mut run.state.matrices);
+        heads.enumerate().for_each(|(head, (out, matrix))| {
+            let of_head = |all: &[f32], dim: usize| gather(all, kda.heads, head, dim);
+            let (q, k, v, decay) = (of_head(q, dim), of_head(k, dim), of_head(v, dim), of_head(decays, dim));
+            let beta = of_head(beta, 1);
+            let input = HeadInput { q: &q, k: &k, v: &v, decay: &decay, beta: &beta };
+            // What someone else still holds of the state is copied here, where it is about to be read anyway.
+            recur(kernels, Arc::make_mut(matrix), input, dim, out);
+            for (o, gate) in out.chunks_exact_mut(dim).zip(of_head(gate, dim).chunks_exact(dim)) {
+                gated_norm(kernels, o, norm, gate, config.rms_eps);
+            }
+        });
+        scatter(&by_head, kda.heads, tokens, dim)
     });
+    let outputs = outputs.collect::<Vec<_>>().concat();
     context.check()?;
-    linear(L::Output, &scatter(&by_head, kda.heads, tokens, dim))
+    linear(L::Output, &outputs)
 }
 
 /// One head out of `[tokens, heads, dim]`: `[tokens, dim]`.

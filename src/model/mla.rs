@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::kda::{gather, scatter};
 use super::linear::{Context, each_row};
-use super::state::Latents;
+use super::state::{Latents, Run};
 use super::{Error, MLA_NORM_EPS, Wait};
 use crate::checkpoint::{LayerTensor as L, Mla, ModelConfig, Tensor};
 use crate::kernels::Kernels;
@@ -81,13 +81,24 @@ pub fn attend(
     }
 }
 
+/// One sequence's part of a pass: its own queries meet its own cache.
+struct Part<'a> {
+    tokens: usize,
+    /// `[positions, latent + shared key]`, in pieces.
+    cache: Vec<&'a [f32]>,
+    /// `[heads, tokens, nope + rope]`.
+    queries: Vec<f32>,
+    /// `[heads, tokens, value]`.
+    outputs: Vec<f32>,
+}
+
 /// The mixer of an MLA layer: `x` is `[tokens, hidden]`, and so is the result.
 pub(super) fn mixer(
     context: Context<'_>,
     store: &Store,
     config: &ModelConfig,
     layer: u16,
-    cache: &mut Latents,
+    runs: &mut [Run<'_, Latents>],
     x: &[f32],
     tokens: usize,
 ) -> Result<Vec<f32>, Error> {
@@ -107,33 +118,48 @@ pub(super) fn mixer(
         kernels.rms_norm(latent, norm, MLA_NORM_EPS, normed);
         as_it_is.copy_from_slice(key);
     });
-    cache.extend(&latents, width);
-    let cache = cache.pieces();
+    for run in &mut *runs {
+        let rows = run.rows(&latents, width);
+        run.state.extend(rows, width);
+    }
 
     let query_width = mla.nope + mla.rope;
     let head_weights = (mla.nope + mla.value) * mla.kv_rank;
-    let queries: Vec<f32> =
-        (0..mla.heads).flat_map(|head| gather(&queries, mla.heads, head, query_width)).collect();
+    let mut parts: Vec<Part<'_>> = runs
+        .iter()
+        .map(|run| {
+            let queries = run.rows(&queries, mla.heads * query_width);
+            let by_head = (0..mla.heads).flat_map(|head| gather(queries, mla.heads, head, query_width));
+            let tokens = run.tokens.len();
+            let outputs = vec![0.0; mla.heads * tokens * mla.value];
+            Part { tokens, cache: run.state.pieces(), queries: by_head.collect(), outputs }
+        })
+        .collect();
     // As many heads at once as have enough queries, but some for each thread.
     let most = mla.heads.div_ceil(rayon::current_num_threads());
-    let at_once = TOGETHER.div_ceil(tokens).min(most);
-    let mut outputs = vec![0.0; mla.heads * tokens * mla.value];
     store.rows(Tensor::Layer(layer, L::MlaKvB), &|| context.gives_up(Wait::Trunk), |tile| {
         context.check()?;
         let first = tile.first / (mla.nope + mla.value);
-        let queries = queries[first * tokens * query_width..].par_chunks(at_once * tokens * query_width);
-        let out = outputs[first * tokens * mla.value..].par_chunks_mut(at_once * tokens * mla.value);
-        let heads = tile.weights.par_chunks(at_once * head_weights);
-        heads.zip(queries).zip(out).for_each(|((kv_b, queries), out)| {
-            let heads = kv_b.len() / head_weights;
-            let queries = &queries[..heads * tokens * query_width];
-            let out = &mut out[..heads * tokens * mla.value];
-            attend(kernels, mla, kv_b, queries, &cache, tokens, out);
+        parts.par_iter_mut().for_each(|Part { tokens, cache, queries, outputs }| {
+            let tokens = *tokens;
+            let at_once = TOGETHER.div_ceil(tokens).min(most);
+            let queries = queries[first * tokens * query_width..].par_chunks(at_once * tokens * query_width);
+            let out = outputs[first * tokens * mla.value..].par_chunks_mut(at_once * tokens * mla.value);
+            let heads = tile.weights.par_chunks(at_once * head_weights);
+            heads.zip(queries).zip(out).for_each(|((kv_b, queries), out)| {
+                let heads = kv_b.len() / head_weights;
+                let queries = &queries[..heads * tokens * query_width];
+                let out = &mut out[..heads * tokens * mla.value];
+                attend(kernels, mla, kv_b, queries, cache, tokens, out);
+            });
         });
         Ok::<(), Error>(())
     })?;
     context.check()?;
-    let mut gated = scatter(&outputs, mla.heads, tokens, mla.value);
+    let mut gated: Vec<f32> = Vec::with_capacity(tokens * mla.heads * mla.value);
+    for part in parts {
+        gated.extend(scatter(&part.outputs, mla.heads, part.tokens, mla.value));
+    }
     kernels.gate(&mut gated, &linear(L::Gate, x)?);
     linear(L::Output, &gated)
 }

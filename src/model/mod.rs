@@ -3,6 +3,7 @@
 //! [`Model::forward`] takes `T` tokens through all layers and gives the logits of the last or of all of them. It gives
 //! the bits that it would give for one token at a time, whatever `T` is: every sum belongs to one token and has a fixed
 //! order (see [`crate::kernels`]), so chunks, threads and caches change when something is computed and never what.
+//! [`Model::pass`] does so with tokens of several sequences at once: they share every read, and meet nowhere.
 //!
 //! All activations are `[tokens, width]`, row-major, f32.
 
@@ -18,7 +19,7 @@ mod state;
 use crate::store::Store;
 
 pub use error::Error;
-pub use forward::{Model, Rows};
+pub use forward::{Model, Rows, Segment};
 pub use state::State;
 
 /// Epsilon of the norms inside MLA (spec, section 4.1): the released class is built with its default, not with the

@@ -70,10 +70,11 @@ impl Stream {
         self.running.as_deref().unwrap_or_default()
     }
 
-    /// Only the last token of the stream.
-    pub(super) fn keep_last(&mut self) {
+    /// Only these tokens of the stream, in this order.
+    pub(super) fn keep(&mut self, tokens: &[usize]) {
         for all in self.snapshots.iter_mut().chain(&mut self.running) {
-            all.drain(..all.len().saturating_sub(self.hidden));
+            let rows = tokens.iter().flat_map(|token| &all[token * self.hidden..(token + 1) * self.hidden]);
+            *all = rows.copied().collect();
         }
     }
 }

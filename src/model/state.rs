@@ -1,5 +1,6 @@
 //! What a sequence leaves behind for its next token.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::checkpoint::{Mixer, ModelConfig};
@@ -41,6 +42,38 @@ pub(super) struct KdaState {
 pub(super) struct Latents {
     /// Of [`BLOCK`] positions each, but for the last.
     blocks: Vec<Arc<Vec<f32>>>,
+}
+
+impl LayerState {
+    pub(super) const fn kda(&mut self) -> Option<&mut KdaState> {
+        match self {
+            Self::Kda(state) => Some(state),
+            Self::Mla(_) => None,
+        }
+    }
+
+    pub(super) const fn mla(&mut self) -> Option<&mut Latents> {
+        match self {
+            Self::Mla(cache) => Some(cache),
+            Self::Kda(_) => None,
+        }
+    }
+}
+
+/// The tokens of a pass that belong to one sequence, and its state in one layer. Mixers are the only part of a layer in
+/// which tokens meet, and they meet those of their own sequence alone.
+#[derive(Debug)]
+pub(super) struct Run<'a, S> {
+    pub(super) state: &'a mut S,
+    /// Which of the pass's tokens; never none.
+    pub(super) tokens: Range<usize>,
+}
+
+impl<S> Run<'_, S> {
+    /// The rows of these tokens out of `[tokens of the pass, width]`.
+    pub(super) fn rows<'v>(&self, all: &'v [f32], width: usize) -> &'v [f32] {
+        &all[self.tokens.start * width..self.tokens.end * width]
+    }
 }
 
 /// Positions of a block of latents.
