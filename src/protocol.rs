@@ -72,7 +72,8 @@ pub enum Command {
     /// Open a checkpoint and load what the memory allows. Answered by [`Event::Loading`], then [`Event::Ready`] or
     /// [`Event::Failed`].
     Load(Settings),
-    /// Generate one turn. Answered by [`Event::Prompt`], [`Event::Delta`]s and one [`Event::Finished`].
+    /// Generate one turn. Answered by [`Event::Prompt`], [`Event::Delta`]s and one [`Event::Finished`]. As many as were
+    /// [asked for](Settings::together) share their passes; any further one waits for a place.
     Generate(Box<TurnRequest>),
     /// Forget all states in memory (the next turn reads its whole prompt, as far as no state on the disk serves it).
     Reset,
@@ -91,6 +92,8 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Positions of the context; `None` leaves it to the engine.
     pub context: Option<usize>,
+    /// Turns that may be under way at once, sharing what is read; `None` is one.
+    pub together: Option<usize>,
     /// How shards are read, as typed; `None` leaves it to a probe.
     pub reader: Option<String>,
     /// What is known of the machine's speed, for the estimates of the plan.

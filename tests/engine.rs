@@ -14,5 +14,7 @@ mod nano;
 mod reuse;
 #[path = "engine/states.rs"]
 mod states;
+#[path = "engine/together.rs"]
+mod together;
 #[path = "engine/turns.rs"]
 mod turns;

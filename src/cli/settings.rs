@@ -107,6 +107,7 @@ impl Resolved {
             memory: self.memory,
             threads: self.threads,
             context: self.context,
+            together: None,
             reader: self.reader.map(|kind| kind.as_str().to_owned()),
             rates,
             states: Some(StatesOnDisk { folder: self.paths.states(), most: self.state_disk }),

@@ -6,6 +6,7 @@
 //! | `load` | from [`Settings`](crate::protocol::Settings) to a model that is ready |
 //! | [`plan`] | how memory is divided, and what a token will cost |
 //! | `generate` | one turn, from a prompt to its last token |
+//! | `together` | turns that share their passes |
 //! | `keep` | where a turn begins, and what is kept of it |
 //! | `shelf` | states that are kept in memory for the turns to come |
 //! | [`saved`] | states that are kept on the disk |
@@ -32,6 +33,7 @@ pub mod sampler;
 pub mod saved;
 mod shelf;
 mod telemetry;
+mod together;
 mod watch;
 mod worker;
 

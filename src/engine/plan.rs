@@ -38,9 +38,11 @@ pub struct Plan {
     pub smallest: Bytes,
     /// What the program itself takes, the index of the checkpoint and the tokenizer included.
     pub program: Bytes,
-    /// The part of the model's state that does not grow.
+    /// Turns that may be under way at once, each with a state and a context of its own.
+    pub together: usize,
+    /// The part of the model's state that does not grow, for all of them.
     pub state: Bytes,
-    /// Latents for a full context.
+    /// Latents for a full context, for all of them.
     pub context: Bytes,
     /// Positions of that context.
     pub positions: usize,
@@ -66,6 +68,8 @@ pub struct Wish {
     pub memory: Option<Bytes>,
     /// Positions of the context; by default as many as an eighth of the memory holds.
     pub context: Option<usize>,
+    /// Turns that are to be under way at once; by default one.
+    pub together: Option<usize>,
 }
 
 /// There is no such plan.
@@ -91,7 +95,7 @@ impl From<Error> for UserError {
 impl Wish {
     /// What these settings ask for.
     pub const fn of(settings: &Settings) -> Self {
-        Self { memory: settings.memory, context: settings.context }
+        Self { memory: settings.memory, context: settings.context, together: settings.together }
     }
 }
 
@@ -101,8 +105,10 @@ impl Plan {
         let config = checkpoint.config();
         let sizes = Sizes::of(checkpoint);
         let budget = budget(wish.memory, machine)?;
-        let state = State::bytes(config, 0);
-        let latents = |positions: usize| State::bytes(config, positions) - state;
+        let together = wish.together.unwrap_or(1).max(1);
+        let states = |positions: usize| State::bytes(config, positions).saturating_mul(together as u64);
+        let state = states(0);
+        let latents = |positions: usize| states(positions) - state;
         let contexts = match wish.context {
             Some(0) => return Err(usage("a context needs at least one position".to_owned()).into()),
             Some(positions) if positions > config.context_limit => {
@@ -119,19 +125,23 @@ impl Plan {
             }
         };
         let program = Bytes(PROGRAM + checkpoint.index_bytes() as u64 + config.vocabulary as u64 * PER_ID);
-        let chunk = CHUNK;
-        let activations = activations(config, chunk);
-        let reserved = |positions| Bytes(program.0 + state + latents(positions) + activations);
+        // Each turn has a token in every pass.
+        let chunk = CHUNK.max(together);
+        let activations = activations(config, chunk, together);
+        let needed = |positions| [program.0, states(positions), activations].into_iter();
+        let reserved = |positions| Bytes(needed(positions).fold(0, u64::saturating_add));
         let store_for = |positions| store::Plan::new(&sizes, budget, reserved(positions));
         let least = contexts.last().copied().unwrap_or(1);
         // The first that fits; where none does, what the least one falls short of.
         let positions = contexts.into_iter().find(|positions| store_for(*positions).is_ok()).unwrap_or(least);
-        let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * (state + latents(positions)));
+        let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * State::bytes(config, positions));
         // All but the latents, and of these the blocks that are being filled.
-        let held = State::bytes(config, 1);
-        let with = |more| store::Plan::new(&sizes, budget, Bytes(reserved(positions).0 + more));
+        let held = State::bytes(config, 1).saturating_mul(together as u64);
+        let with = |more| {
+            store::Plan::new(&sizes, budget, Bytes(reserved(positions).0.saturating_add(more)))
+        };
         // Reading a prompt again is slow but right: where memory is scarce, there are no copies.
-        let (store, held, copies) = if let Ok(store) = with(held + copies) {
+        let (store, held, copies) = if let Ok(store) = with(held.saturating_add(copies)) {
             (store, held, copies)
         } else if let Ok(store) = with(held) {
             (store, held, 0)
@@ -142,6 +152,7 @@ impl Plan {
             budget,
             smallest: store::Plan::smallest(&sizes, reserved(least)),
             program,
+            together,
             state: Bytes(state),
             context: Bytes(latents(positions)),
             positions,
@@ -157,7 +168,8 @@ impl Plan {
     /// The most tokens that one pass may take together without leaving the budget: [`CHUNK`], which is set aside for, and
     /// as many more as the plan left room for.
     pub fn most_together(&self, config: &ModelConfig) -> usize {
-        let each = activations(config, self.chunk + 1) - activations(config, self.chunk);
+        let of = |tokens| activations(config, tokens, self.together);
+        let each = of(self.chunk + 1) - of(self.chunk);
         let more = self.store.spare().0 / each.max(1);
         usize::try_from(more).unwrap_or(usize::MAX).saturating_add(self.chunk)
     }
@@ -265,9 +277,9 @@ fn budget(asked: Option<Bytes>, machine: &Machine) -> Result<Bytes, UserError> {
     }
 }
 
-/// Bytes of activations of a pass over `tokens`: the residual stream with its snapshots, and the widest moment of mixer
-/// and feed-forward.
-fn activations(config: &ModelConfig, tokens: usize) -> u64 {
+/// Bytes of activations of a pass over `tokens`: the residual stream with its snapshots, the widest moment of mixer and
+/// feed-forward, and the logits of `together` of them.
+fn activations(config: &ModelConfig, tokens: usize, together: usize) -> u64 {
     let (kda, mla, moe) = (&config.kda, &config.mla, &config.moe);
     // Sum, snapshots, what a branch reads, its norm, and what it gives.
     let stream = config.hidden * (config.layers().div_ceil(config.residual_block.max(1)) + 5);
@@ -279,7 +291,7 @@ fn activations(config: &ModelConfig, tokens: usize) -> u64 {
     let shared = moe.shared * moe.width * 4;
     let routed = moe.latent * (moe.top_k + 5) + moe.width * 4 + moe.experts * 2;
     let widest = kda.max(mla).max(dense).max(shared + routed);
-    ((stream + widest) * tokens + config.vocabulary * 3) as u64 * 4
+    ((stream + widest) * tokens + config.vocabulary * 3 * together) as u64 * 4
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use crate::model::{Observer, Wait};
 use crate::protocol::{self, CancelFlag, LayerCost, Telemetry};
 use crate::store::{Counters, Store};
 
-/// Watches the forward passes of one turn: writes down the layer and what was read, and stops when the user asks.
+/// Watches a pass: writes down the layer and what was read, and stops when the user wants none of its turns any more.
+/// While one of them goes on, the others end after the pass.
 pub(super) struct Watch<'a> {
     telemetry: &'a Telemetry,
-    cancel: &'a CancelFlag,
+    cancels: Vec<CancelFlag>,
     beside: &'a dyn Observer,
     mark: Mutex<Mark>,
 }
@@ -28,13 +29,8 @@ struct Mark {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(telemetry: &'a Telemetry, cancel: &'a CancelFlag, beside: &'a dyn Observer) -> Self {
-        Self { telemetry, cancel, beside, mark: Mutex::default() }
-    }
-
-    /// The numbers that it writes.
-    pub(super) const fn telemetry(&self) -> &'a Telemetry {
-        self.telemetry
+    pub(super) fn new(telemetry: &'a Telemetry, cancels: Vec<CancelFlag>, beside: &'a dyn Observer) -> Self {
+        Self { telemetry, cancels, beside, mark: Mutex::default() }
     }
 }
 
@@ -83,7 +79,7 @@ impl Observer for Watch<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        self.cancel.is_cancelled() || self.beside.cancelled()
+        self.cancels.iter().all(CancelFlag::is_cancelled) || self.beside.cancelled()
     }
 
     fn mixer_output(&self, layer: usize, values: &[f32]) {

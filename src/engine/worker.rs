@@ -9,16 +9,13 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, SendError, Sender, TrySendError};
 
 use super::error;
-use super::generate::{self, End};
+use super::generate::{End, Listeners, Turn};
 use super::load::{self, Loaded};
 use super::saved::Written;
 use super::telemetry::{publish, sample_memory};
+use super::together;
 use crate::model::Observer;
-use crate::protocol::{
-    Command, Event, ExitCode, ExpertCounts, Finish, Outcome, Phase, Settings, Telemetry, TurnId, TurnRequest,
-    UserError, Waits,
-};
-use crate::store::Counters;
+use crate::protocol::{Command, Event, ExitCode, Finish, Phase, Settings, Telemetry, UserError};
 
 /// How often loading says how far it is.
 const LOADING_EVERY: Duration = Duration::from_millis(50);
@@ -33,25 +30,17 @@ impl From<SendError<Event>> for Gone {
     }
 }
 
-/// The turn that is under way, outside of all that may panic.
-#[derive(Debug)]
-pub(super) struct Record {
-    pub(super) turn: TurnId,
-    pub(super) began: Instant,
-    pub(super) outcome: Outcome,
-    before: Counters,
-}
-
 /// All that the engine thread owns.
 pub(super) struct Worker {
     inbox: Receiver<Command>,
-    /// Commands that came while loading looked for a reason to stop.
+    /// Commands that came while loading looked for a reason to stop, or turns were under way.
     waiting: VecDeque<Command>,
     events: Sender<Event>,
     telemetry: Arc<Telemetry>,
     observer: Arc<dyn Observer + Send + Sync>,
     loaded: Option<Loaded>,
-    record: Option<Record>,
+    /// The turns that are under way, outside of all that may panic.
+    turns: Vec<Turn>,
 }
 
 impl Worker {
@@ -61,20 +50,27 @@ impl Worker {
         telemetry: Arc<Telemetry>,
         observer: Arc<dyn Observer + Send + Sync>,
     ) -> Self {
-        Self { inbox, waiting: VecDeque::new(), events, telemetry, observer, loaded: None, record: None }
+        Self { inbox, waiting: VecDeque::new(), events, telemetry, observer, loaded: None, turns: Vec::new() }
     }
 
     /// Works until told to leave, or until nobody is there. `alive` is dropped on the way out.
     pub(super) fn run(mut self, alive: Sender<()>) {
-        while let Some(command) = self.next_command() {
-            if matches!(command, Command::Shutdown) {
+        loop {
+            let next = self.next_command();
+            if next.is_none() && self.turns.is_empty() {
+                break;
+            }
+            if matches!(next, Some(Command::Shutdown)) {
                 // Memory and disk first, so that whoever hears of it can count on them.
                 let _ = self.settle();
                 self.unload();
                 let _ = self.events.send(Event::Stopped);
                 break;
             }
-            let handled = match catch_unwind(AssertUnwindSafe(|| self.handle(command))) {
+            let handled = match catch_unwind(AssertUnwindSafe(|| match next {
+                Some(command) => self.handle(command),
+                None => self.step(),
+            })) {
                 Ok(handled) => handled,
                 Err(payload) => self.broke(&error::of_panic(&*payload)),
             };
@@ -85,14 +81,28 @@ impl Worker {
         drop(alive);
     }
 
+    /// What to do next. With turns under way only another turn is taken, where there is a place for it: nothing, without a
+    /// wait, lets them go on. Without any, nothing means that nobody is there.
     fn next_command(&mut self) -> Option<Command> {
-        self.waiting.pop_front().or_else(|| self.inbox.recv().ok())
+        if self.turns.is_empty() {
+            return self.waiting.pop_front().or_else(|| self.inbox.recv().ok());
+        }
+        if self.turns.len() >= self.loaded.as_ref().map_or(1, |loaded| loaded.plan.together) {
+            return None;
+        }
+        if self.waiting.is_empty() {
+            self.waiting.extend(self.inbox.try_recv());
+        }
+        self.waiting.pop_front_if(|command| matches!(command, Command::Generate(_)))
     }
 
     fn handle(&mut self, command: Command) -> Result<(), Gone> {
         match command {
             Command::Load(settings) => self.load(&settings),
-            Command::Generate(request) => self.generate(&request),
+            Command::Generate(request) => {
+                self.turns.push(Turn::new(*request));
+                Ok(())
+            }
             Command::Reset => {
                 self.settle()?;
                 if let Some(loaded) = &mut self.loaded {
@@ -150,24 +160,24 @@ impl Worker {
         }
     }
 
-    fn generate(&mut self, request: &TurnRequest) -> Result<(), Gone> {
-        let before = self.loaded.as_ref().map(|loaded| loaded.model.store().counters()).unwrap_or_default();
-        let record = self.record.insert(Record::new(request.turn, before));
-        let end = match &mut self.loaded {
-            None => Err(End::Failed(UserError::new(ExitCode::Usage, "No model is loaded", ""))),
-            Some(loaded) => {
-                generate::run(loaded, request, record, &self.events, &self.telemetry, &*self.observer)
+    /// Takes the turns that are under way a step further.
+    fn step(&mut self) -> Result<(), Gone> {
+        let to = Listeners { events: &self.events, telemetry: &self.telemetry };
+        match &mut self.loaded {
+            Some(loaded) => together::step(&mut self.turns, loaded, to, &*self.observer),
+            None => {
+                for turn in &mut self.turns {
+                    let error = UserError::new(ExitCode::Usage, "No model is loaded", "");
+                    turn.end = Some(Err(End::Failed(error)));
+                }
             }
-        };
-        match end {
-            Ok(finish) => self.finish(finish, None),
-            Err(End::Cancelled) => self.finish(Finish::Cancelled, None),
-            Err(End::Failed(error)) => self.finish(Finish::Error, Some(error)),
-            Err(End::Gone(gone)) => Err(gone),
-        }?;
-        // Whoever waits for the answer does not wait for this.
-        if let Some(loaded) = &mut self.loaded {
-            loaded.keep_end();
+        }
+        for turn in self.turns.extract_if(.., |turn| turn.end.is_some()).collect::<Vec<_>>() {
+            self.finish(turn)?;
+            // Whoever waits for the answer does not wait for this.
+            if let Some(loaded) = &mut self.loaded {
+                loaded.keep_end();
+            }
         }
         Ok(())
     }
@@ -197,24 +207,22 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the turn that is under way, if there is one.
-    fn finish(&mut self, finish: Finish, error: Option<UserError>) -> Result<(), Gone> {
-        let Some(Record { turn, began, mut outcome, before }) = self.record.take() else { return Ok(()) };
-        outcome.finish = finish;
-        outcome.error = error;
+    /// Tells how a turn ended that is no longer under way.
+    fn finish(&mut self, turn: Turn) -> Result<(), Gone> {
+        let Turn { request, mut outcome, end, began, .. } = turn;
+        (outcome.finish, outcome.error) = match end {
+            Some(Ok(finish)) => (finish, None),
+            Some(Err(End::Cancelled)) => (Finish::Cancelled, None),
+            Some(Err(End::Failed(error))) => (Finish::Error, Some(error)),
+            Some(Err(End::Gone(gone))) => return Err(gone),
+            None => (Finish::Error, None),
+        };
         outcome.took.written = outcome.ids.len();
         outcome.took.decoded(&outcome.decode_s);
         outcome.took.total_s = began.elapsed().as_secs_f64();
-        if let Some(loaded) = &self.loaded {
-            let after = loaded.model.store().counters();
-            outcome.trunk_bytes = after.trunk_bytes.saturating_sub(before.trunk_bytes);
-            outcome.expert_bytes = after.expert_bytes.saturating_sub(before.expert_bytes);
-            outcome.experts = counts(after).since(counts(before));
-            outcome.waits = Waits {
-                late: after.late.saturating_sub(before.late),
-                in_time: after.in_time.saturating_sub(before.in_time),
-                waited_s: after.waited_ns.saturating_sub(before.waited_ns) as f64 * 1e-9,
-            };
+        if let Some(loaded) = &self.loaded
+            && self.turns.is_empty()
+        {
             publish(&self.telemetry, loaded.model.store());
             let (used, bytes) = loaded.shelf.size(loaded.model.config());
             self.telemetry.context_used.store(used, Relaxed);
@@ -223,12 +231,16 @@ impl Worker {
         }
         sample_memory(&self.telemetry);
         self.tell_of_saved()?;
-        Ok(self.events.send(Event::Finished { turn, outcome: Box::new(outcome) })?)
+        Ok(self.events.send(Event::Finished { turn: request.turn, outcome: Box::new(outcome) })?)
     }
 
     /// A command panicked: whatever it was doing is lost, and nothing that it touched is trusted again.
     fn broke(&mut self, error: &UserError) -> Result<(), Gone> {
-        let finished = self.finish(Finish::Error, Some(error.clone()));
+        let mut finished = Ok(());
+        for mut turn in std::mem::take(&mut self.turns) {
+            turn.end.get_or_insert(Err(End::Failed(error.clone())));
+            finished = finished.and(self.finish(turn));
+        }
         self.unload();
         finished?;
         Ok(self.events.send(Event::Failed(error.clone()))?)
@@ -239,20 +251,5 @@ impl Worker {
         self.telemetry.set_phase(Phase::Empty);
         self.telemetry.context_used.store(0, Relaxed);
         self.telemetry.state_bytes.store(0, Relaxed);
-    }
-}
-
-impl Record {
-    fn new(turn: TurnId, before: Counters) -> Self {
-        Self { turn, began: Instant::now(), outcome: Outcome::new(Finish::Error), before }
-    }
-}
-
-const fn counts(counters: Counters) -> ExpertCounts {
-    ExpertCounts {
-        requests: counters.requests,
-        resident: counters.resident,
-        reads: counters.reads,
-        bytes: counters.expert_bytes,
     }
 }

@@ -44,9 +44,11 @@ pub struct PlanFacts {
     pub limited_by: Option<String>,
     /// The program itself, with the index of the checkpoint and the tokenizer.
     pub program: Bytes,
-    /// The part of the model's state that does not grow.
+    /// Turns that may be under way at once, each with a state and a context of its own.
+    pub together: usize,
+    /// The part of the model's state that does not grow, for all of them.
     pub state: Bytes,
-    /// Latents for a full context.
+    /// Latents for a full context, for all of them.
     pub context: Bytes,
     /// Positions of that context.
     pub positions: usize,

@@ -115,21 +115,21 @@ macro_rules! telemetry {
 }
 
 telemetry! {
-    /// The turn that runs, or ran last.
+    /// The turn that runs, or ran last; of several that run together, the first.
     turn,
     /// Bytes that loading has read.
     load_done,
     /// Bytes that loading will read.
     load_total,
-    /// Prompt tokens that this turn has to read.
+    /// Prompt tokens that this turn, and those that run with it, have to read.
     prompt_total,
     /// Of these, read so far.
     prompt_done,
-    /// The pass over the prompt that is computed, counted from one.
+    /// The pass over the prompt that is computed, counted from one; of several turns that run together, the sum.
     chunk,
-    /// Passes that the prompt takes.
+    /// Passes that the prompt takes; of several, the sum.
     chunks,
-    /// Tokens that this turn has generated.
+    /// Tokens that this turn, and those that run with it, have generated.
     tokens,
     /// The layer that is computed, counted from zero.
     layer,
@@ -180,7 +180,7 @@ telemetry! {
     slots_used,
     /// Experts that fit.
     slots_total,
-    /// Positions that the state holds.
+    /// Positions that the state holds; of several, the largest.
     context_used,
     /// Positions that it may hold.
     context_limit,

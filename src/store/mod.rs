@@ -51,6 +51,30 @@ pub struct Counters {
     pub waited_ns: u64,
 }
 
+impl Counters {
+    /// What was added since `earlier`, divided into `of` parts: the one with number `part`, counted from zero. All of them
+    /// add up to the whole.
+    #[must_use]
+    pub fn part_since(self, earlier: Self, part: usize, of: usize) -> Self {
+        let (part, of) = (part as u64, (of as u64).max(1));
+        let share = |count: fn(&Self) -> u64| {
+            let added = count(&self).saturating_sub(count(&earlier));
+            let up_to = |part: u64| added / of * part + added % of * part / of;
+            up_to(part + 1) - up_to(part)
+        };
+        Self {
+            trunk_bytes: share(|c| c.trunk_bytes),
+            expert_bytes: share(|c| c.expert_bytes),
+            requests: share(|c| c.requests),
+            resident: share(|c| c.resident),
+            reads: share(|c| c.reads),
+            late: share(|c| c.late),
+            in_time: share(|c| c.in_time),
+            waited_ns: share(|c| c.waited_ns),
+        }
+    }
+}
+
 /// Where weights come from, beside the checkpoint itself.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -183,5 +207,21 @@ impl Store {
     /// Whether what is read is checked.
     pub const fn is_checked(&self) -> bool {
         self.access.manifest.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_count_add_up_to_it() {
+        let earlier = Counters { reads: 5, ..Counters::default() };
+        let later = Counters { reads: 15, trunk_bytes: 3, waited_ns: u64::MAX, ..Counters::default() };
+        let parts: Vec<Counters> = (0..4).map(|part| later.part_since(earlier, part, 4)).collect();
+        assert_eq!(parts.iter().map(|part| part.reads).collect::<Vec<_>>(), [2, 3, 2, 3]);
+        assert_eq!(parts.iter().map(|part| part.trunk_bytes).sum::<u64>(), 3);
+        assert_eq!(parts.iter().map(|part| part.waited_ns).sum::<u64>(), u64::MAX);
+        assert_eq!(later.part_since(earlier, 0, 1).reads, 10);
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dormouse::engine;
 use dormouse::protocol::{
-    CancelFlag, Command, EngineLink, Event, Limits, ModelFacts, Outcome, Part, Prompt, Sampling, Settings,
+    CancelFlag, Command, EngineLink, Event, Finish, Limits, ModelFacts, Outcome, Part, Prompt, Sampling,
+    Settings,
     TurnId, TurnRequest, UserError,
 };
 
@@ -26,9 +27,45 @@ pub(crate) struct Turn {
     pub(crate) outcome: Outcome,
     /// What the user was told beside.
     pub(crate) notes: Vec<String>,
+    /// Set by the event that ends it.
+    over: bool,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self {
+            prompt: Vec::new(),
+            reused: 0,
+            logits: Vec::new(),
+            parts: Vec::new(),
+            drawn: Vec::new(),
+            outcome: Outcome::new(Finish::Error),
+            notes: Vec::new(),
+            over: false,
+        }
+    }
 }
 
 impl Turn {
+    fn push(&mut self, event: Event) {
+        assert!(!self.over, "{event:?} after the end");
+        match event {
+            Event::Prompt { ids, reused, .. } => (self.prompt, self.reused) = (ids, reused),
+            Event::Logits { values, .. } => {
+                self.logits.push(values.into_iter().map(f32::to_bits).collect());
+            }
+            Event::Token { id, .. } => self.drawn.push(id),
+            Event::Delta { part, .. } => self.parts.push(part),
+            Event::Step { seconds, .. } => assert!(seconds > 0.0),
+            Event::Finished { outcome, .. } => {
+                assert!(outcome.ids.ends_with(&self.drawn), "{:?}, not {:?}", outcome.ids, self.drawn);
+                self.outcome = *outcome;
+                self.over = true;
+            }
+            other => panic!("{other:?} in a turn"),
+        }
+    }
+
     /// The answer's text.
     pub(crate) fn text(&self) -> String {
         let answers = self.parts.iter().filter_map(|part| match part {
@@ -123,40 +160,33 @@ impl Driver {
     }
 
     /// Collects what the running turn sends, and shows each event to `watch` first.
-    pub(crate) fn collect(&self, id: TurnId, mut watch: impl FnMut(&Event)) -> Turn {
-        let (mut prompt, mut reused, mut logits, mut parts) = (Vec::new(), 0, Vec::new(), Vec::new());
-        let (mut drawn, mut notes) = (Vec::new(), Vec::new());
-        loop {
+    pub(crate) fn collect(&self, id: TurnId, watch: impl FnMut(&Event)) -> Turn {
+        self.collect_all(&[id], watch).swap_remove(0)
+    }
+
+    /// Collects what these turns send, and shows each event to `watch` first.
+    pub(crate) fn collect_all(&self, ids: &[TurnId], mut watch: impl FnMut(&Event)) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = ids.iter().map(|_| Turn::default()).collect();
+        while turns.iter().any(|turn| !turn.over) {
             let event = self.event();
             watch(&event);
-            match event {
-                Event::Prompt { turn, ids, reused: count } => {
-                    assert_eq!(turn, id);
-                    (prompt, reused) = (ids, count);
-                }
-                Event::Logits { turn, values } => {
-                    assert_eq!(turn, id);
-                    logits.push(values.into_iter().map(f32::to_bits).collect());
-                }
-                Event::Step { turn, seconds, .. } => {
-                    assert!(turn == id && seconds > 0.0);
-                }
-                Event::Token { turn, id: token, .. } => {
-                    assert_eq!(turn, id);
-                    drawn.push(token);
-                }
-                Event::Delta { turn, part } => {
-                    assert_eq!(turn, id);
-                    parts.push(part);
-                }
-                Event::Finished { turn, outcome } => {
-                    assert_eq!(turn, id);
-                    assert!(outcome.ids.ends_with(&drawn), "{drawn:?} are not the end of {:?}", outcome.ids);
-                    return Turn { prompt, reused, logits, parts, drawn, outcome: *outcome, notes };
-                }
-                Event::Note(text) => notes.push(text),
-                other => panic!("{other:?} in a turn"),
+            if let Event::Note(text) = event {
+                // It does not say whose it is; that of a turn alone.
+                turns[0].notes.push(text);
+                continue;
             }
+            let id = match &event {
+                Event::Prompt { turn, .. }
+                | Event::Logits { turn, .. }
+                | Event::Token { turn, .. }
+                | Event::Delta { turn, .. }
+                | Event::Step { turn, .. }
+                | Event::Finished { turn, .. } => *turn,
+                other => panic!("{other:?} in a turn"),
+            };
+            let place = ids.iter().position(|one| *one == id).expect("an event of a turn that was asked for");
+            turns[place].push(event);
         }
+        turns
     }
 }

@@ -40,6 +40,7 @@ impl Plan {
             available: Bytes(machine.available),
             limited_by: machine.limited_by.clone(),
             program: self.program,
+            together: self.together,
             state: self.state,
             context: self.context,
             positions: self.positions,
