@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails here fails a test")]
 
+#[path = "cli/batch.rs"]
+mod batch;
 #[path = "cli/bench.rs"]
 mod bench;
 #[path = "cli/container.rs"]

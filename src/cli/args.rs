@@ -33,9 +33,10 @@ Examples:
   dormouse run --messages chat.json --json --seed 7
   dormouse run --session trip --prompt 'Where shall we go?'
   dormouse run --session trip --continue
+  dormouse run --messages-dir questions --out answers --together 4
   dormouse run --ids 2051,262,2053 --temperature 0 --logits logits.f32 --json
 
-Exit codes: 0 done, 2 usage or settings, 3 the model's files, 4 memory, disk or threads,
+Exit codes: 0 done, 1 a prompt of a folder was not answered, 2 usage or settings, 3 the model's files, 4 memory, disk or threads,
 5 the numbers cannot be trusted, 130 stopped by the user.";
 
 const VERIFY_HELP: &str = "\
@@ -203,6 +204,9 @@ pub(super) enum ExportFormat {
 /// What memory would be used for.
 #[derive(Debug, Default, ClapArgs)]
 pub(super) struct Plan {
+    /// Conversations that are to share each pass, as `dormouse run --messages-dir` takes them [default: 1]
+    #[arg(long, value_name = "N", value_parser = conversations())]
+    pub(super) together: Option<usize>,
     /// Print one JSON object, and nothing else
     #[arg(long)]
     pub(super) json: bool,
@@ -333,6 +337,23 @@ pub(super) struct Run {
     /// A conversation, as a JSON list in the form of OpenAI's chat messages
     #[arg(long, value_name = "F.json", group = "input")]
     pub(super) messages: Option<PathBuf>,
+    /// All prompts of a folder, one after another: a .json file is a conversation as --messages takes it, a .txt file one
+    /// turn of the user; the same command again goes on with what is unfinished
+    #[arg(
+        long,
+        value_name = "DIR",
+        group = "input",
+        requires = "out",
+        conflicts_with_all = ["session", "raw", "logits"]
+    )]
+    pub(super) messages_dir: Option<PathBuf>,
+    /// Where the answers of --messages-dir go: for each prompt the object of --json, and a journal
+    #[arg(long, value_name = "DIR", requires = "messages_dir", conflicts_with_all = ALONE)]
+    pub(super) out: Option<PathBuf>,
+    /// Conversations of --messages-dir that share every pass over the weights; takes memory for each, and never changes an
+    /// answer [default: 1]
+    #[arg(long, value_name = "N", requires = "messages_dir", conflicts_with_all = ALONE, value_parser = conversations())]
+    pub(super) together: Option<usize>,
     /// Finish the last turn of the session, which was cut, to the answer that it would have become
     #[arg(
         id = "continue",
@@ -357,12 +378,23 @@ pub(super) struct Run {
     /// Prompt tokens that one pass computes together; never changes the answer
     #[arg(long, value_name = "N", value_parser = chunk)]
     pub(super) prefill_chunk: Option<usize>,
-    /// Print one JSON object at the end, and nothing else
+    /// Print one JSON object at the end, and nothing else; with --messages-dir one for each prompt
     #[arg(long)]
     pub(super) json: bool,
     /// Write the logits of each step to a file, as little-endian f32
     #[arg(long, value_name = "FILE")]
     pub(super) logits: Option<PathBuf>,
+}
+
+/// Inputs of a single turn. What only many prompts take conflicts with each: clap drops a requirement that the input given
+/// rules out.
+const ALONE: [&str; 5] = ["prompt", "prompt_file", "ids", "messages", "continue"];
+
+/// A pass has a token of each, and this many tokens of a prompt in a pass are planned for anyway.
+const MOST_TOGETHER: u64 = 64;
+
+fn conversations() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=MOST_TOGETHER)
 }
 
 fn some_tokens(text: &str) -> Result<usize, String> {
@@ -428,6 +460,18 @@ mod tests {
         assert!(parse("run --messages a --prompt-file b").is_err());
         assert!(parse("run --raw --ids 1").is_err());
         assert!(parse("run --raw --prompt-file b").is_ok());
+        assert!(parse("run --messages-dir a --out b --together 4 --json").is_ok());
+        for line in [
+            "--messages-dir a",
+            "--prompt a --out b",
+            "--prompt a --together 2",
+            "--messages-dir a --out b --together 0",
+            "--messages-dir a --out b --together 65",
+            "--messages-dir a --out b --session c",
+            "--messages-dir a --out b --prompt c",
+        ] {
+            assert!(parse(&format!("run {line}")).is_err(), "{line}");
+        }
     }
 
     #[test]

@@ -18,15 +18,7 @@ pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError>
         return ids(list).map(Prompt::Ids);
     }
     if let Some(path) = &run.messages {
-        let unreadable = |problem: &dyn std::fmt::Display| {
-            let detail = format!("{}: {problem}", path.display());
-            UserError::new(ExitCode::Usage, "The messages cannot be read", detail)
-        };
-        let messages = chat::messages_from_openai(&read(path)?).map_err(|error| unreadable(&error))?;
-        if messages.is_empty() {
-            return Err(unreadable(&"the list has no message"));
-        }
-        return Ok(conversation(messages, thinking));
+        return Ok(conversation(messages(path)?, thinking));
     }
     let text = message(run)?;
     Ok(if run.raw { Prompt::Raw(text) } else { conversation(vec![Message::user(text)], thinking) })
@@ -34,14 +26,41 @@ pub(super) fn prompt(run: &Run, thinking: Thinking) -> Result<Prompt, UserError>
 
 /// The message of the user, typed or from a file.
 pub(super) fn message(run: &Run) -> Result<String, UserError> {
-    let text = match &run.prompt_file {
-        None => run.prompt.clone().unwrap_or_default(),
-        Some(path) => String::from_utf8(read(path)?).map_err(|error| {
-            let place = error.utf8_error().valid_up_to();
-            let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
-            UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
-        })?,
+    match &run.prompt_file {
+        None => says_something(run.prompt.clone().unwrap_or_default()),
+        Some(path) => text(path),
+    }
+}
+
+/// What a file of one prompt among many says: a conversation where its name ends with `.json`, else one message of the
+/// user.
+pub(super) fn file(path: &Path) -> Result<Vec<Message>, UserError> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        messages(path)
+    } else {
+        Ok(vec![Message::user(text(path)?)])
+    }
+}
+
+fn messages(path: &Path) -> Result<Vec<Message>, UserError> {
+    let unreadable = |problem: &dyn std::fmt::Display| {
+        let detail = format!("{}: {problem}", path.display());
+        UserError::new(ExitCode::Usage, "The messages cannot be read", detail)
     };
+    let messages = chat::messages_from_openai(&read(path)?).map_err(|error| unreadable(&error))?;
+    if messages.is_empty() { Err(unreadable(&"the list has no message")) } else { Ok(messages) }
+}
+
+fn text(path: &Path) -> Result<String, UserError> {
+    let text = String::from_utf8(read(path)?).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        let detail = format!("{} is not UTF-8 from byte {place} on", path.display());
+        UserError::new(ExitCode::Usage, "The prompt cannot be read", detail)
+    })?;
+    says_something(text)
+}
+
+fn says_something(text: String) -> Result<String, UserError> {
     if text.trim().is_empty() {
         let detail = "the text has nothing in it but white space".to_owned();
         return Err(UserError::new(ExitCode::Usage, "The prompt is empty", detail)

@@ -10,7 +10,9 @@ use super::settings::Resolved;
 use super::words::Words;
 use crate::config::Paths;
 use crate::engine::sampler;
-use crate::protocol::{Channel, ExitCode, Limits, ModelFacts, Prompt, Sampling, Thinking, TurnId, UserError};
+use crate::protocol::{
+    Channel, ExitCode, Finish, Limits, ModelFacts, Prompt, Sampling, Thinking, TurnId, UserError,
+};
 use crate::session::{
     Damage, End, Error, Folder, Header, Journal, Opened, PromptDigest, Record, Session, Trouble, Turn,
     TurnStart, unix_now,
@@ -35,6 +37,8 @@ enum Plan {
     New { user: String, thinking: Thinking, terms: Terms },
     /// It was cut.
     GoOn { start: TurnStart, prompt: Option<PromptDigest>, allowed_from: usize },
+    /// It came to its end, and is only told again.
+    Over { start: TurnStart, prompt: Option<PromptDigest>, allowed_from: usize },
 }
 
 /// How a turn's tokens are drawn, and how many.
@@ -90,18 +94,7 @@ impl KeptTurn {
         model: &Path,
     ) -> Result<(Self, Prompt, Vec<u32>), UserError> {
         let words = Words::of(model)?;
-        let folder = folder(&resolved.paths);
-        let Opened { session, damage, journal } = match folder.open(id) {
-            Err(Error::Missing { .. }) if text.is_some() => folder.create(id, header(&words, model))?,
-            opened => opened?,
-        };
-        if let Some(damage) = &damage {
-            tell(id, damage);
-            journal.append(&Record::Note(damage.to_string()));
-        }
-        if session.header.model != words.digest {
-            return Err(other_model(id, &session, model));
-        }
+        let (session, journal) = journal(&folder(&resolved.paths), id, &words, model, text.is_some())?;
         let (plan, generated, before) = if let Some(user) = text {
             let (thinking, terms) = (resolved.thinking, Terms::asked(run, resolved));
             (Plan::New { user, thinking, terms }, Vec::new(), session.turns.len())
@@ -113,7 +106,7 @@ impl KeptTurn {
         };
         let (user, thinking) = match &plan {
             Plan::New { user, thinking, .. } => (user, *thinking),
-            Plan::GoOn { start, .. } => (&start.user, start.thinking),
+            Plan::GoOn { start, .. } | Plan::Over { start, .. } => (&start.user, start.thinking),
         };
         let mut transcript = words.transcript(&session, before, id);
         transcript.begin(TurnId(0), user.clone());
@@ -121,10 +114,42 @@ impl KeptTurn {
         Ok((Self { journal, plan, begun: false }, prompt, generated))
     }
 
+    /// The turn of one prompt among many, whose journal `id` lies in `folder`: new, or taken up where it was cut. `asked`
+    /// counts where it is new. Gives with it how much it thinks, and what it has generated before.
+    pub(super) fn of_prompt(
+        id: &str,
+        folder: &Folder,
+        words: &Words,
+        model: &Path,
+        asked: Asked,
+    ) -> Result<(Self, Thinking, Vec<u32>), UserError> {
+        let (session, journal) = journal(folder, id, words, model, true)?;
+        let (plan, thinking, generated) = match session.turns.into_iter().next() {
+            None => {
+                let Asked { user, thinking, terms } = asked;
+                (Plan::New { user, thinking, terms }, thinking, Vec::new())
+            }
+            Some(turn) => {
+                let (thinking, prompt, allowed_from) =
+                    (turn.start.thinking, turn.prompt, turn.allowed_from());
+                let over =
+                    turn.end.as_ref().is_some_and(|end| matches!(end.finish, Finish::Stop | Finish::Length));
+                let start = turn.start;
+                let plan = if over {
+                    Plan::Over { start, prompt, allowed_from }
+                } else {
+                    Plan::GoOn { start, prompt, allowed_from }
+                };
+                (plan, thinking, turn.ids)
+            }
+        };
+        Ok((Self { journal, plan, begun: false }, thinking, generated))
+    }
+
     /// Writes down that the turn begins, with all that its answer depends on. Gives how tokens are drawn, and how
     /// many.
     pub(super) fn begin(&mut self, facts: &ModelFacts) -> Terms {
-        self.begun = true;
+        self.begun = !matches!(self.plan, Plan::Over { .. });
         match &self.plan {
             Plan::New { user, thinking, terms: Terms { sampling, max_tokens, limits, .. } } => {
                 let start = TurnStart {
@@ -145,6 +170,7 @@ impl KeptTurn {
                 self.journal.append(&Record::Resumed(unix_now()));
                 terms_of(start, *allowed_from)
             }
+            Plan::Over { start, allowed_from, .. } => terms_of(start, *allowed_from),
         }
     }
 
@@ -153,7 +179,9 @@ impl KeptTurn {
     pub(super) fn prompt(&self, ids: &[u32]) -> Result<(), UserError> {
         let found = PromptDigest::of(ids);
         match self.plan {
-            Plan::GoOn { prompt: Some(before), .. } if before != found => {
+            Plan::GoOn { prompt: Some(before), .. } | Plan::Over { prompt: Some(before), .. }
+                if before != found =>
+            {
                 let detail = format!(
                     "its prompt had {} tokens with the digest {:016x}, and has {} with {:016x} now",
                     before.count, before.digest, found.count, found.digest
@@ -161,7 +189,7 @@ impl KeptTurn {
                 Err(UserError::new(ExitCode::Invalid, "The turn cannot be gone on with", detail)
                     .with_hint("Another version of the program has begun it. Ask again with --prompt."))
             }
-            Plan::GoOn { prompt: Some(_), .. } => Ok(()),
+            Plan::GoOn { prompt: Some(_), .. } | Plan::Over { .. } => Ok(()),
             Plan::GoOn { prompt: None, .. } | Plan::New { .. } => {
                 self.journal.append(&Record::Prompt(found));
                 Ok(())
@@ -208,6 +236,36 @@ impl KeptTurn {
 
 fn terms_of(start: &TurnStart, allowed_from: usize) -> Terms {
     Terms { sampling: start.sampling(), max_tokens: start.max_tokens, limits: start.limits, allowed_from }
+}
+
+/// What is asked of a new turn.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) user: String,
+    pub(super) thinking: Thinking,
+    pub(super) terms: Terms,
+}
+
+/// Opens the journal of session `id`, which must be one of this model; makes it where it may.
+fn journal(
+    folder: &Folder,
+    id: &str,
+    words: &Words,
+    model: &Path,
+    may_make: bool,
+) -> Result<(Session, Journal), UserError> {
+    let Opened { session, damage, journal } = match folder.open(id) {
+        Err(Error::Missing { .. }) if may_make => folder.create(id, header(words, model))?,
+        opened => opened?,
+    };
+    if let Some(damage) = &damage {
+        tell(id, damage);
+        journal.append(&Record::Note(damage.to_string()));
+    }
+    if session.header.model != words.digest {
+        return Err(other_model(id, &session, model));
+    }
+    Ok((session, journal))
 }
 
 /// The last turn, if more of it can come.

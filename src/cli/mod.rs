@@ -8,6 +8,7 @@
 //! | `setup` | the way to the real model, on the screen or without a question |
 //! | `download` | fetches the real model, or checks it |
 //! | `run` | one turn for a script, on standard output |
+//! | `batch` | all prompts of a folder, overnight |
 //! | `input`, `output`, `progress`, `report` | the parts of `run` |
 //! | `kept`, `words` | a run's turn in a session, and the text of its ids |
 //! | `sessions` | the conversations that were written down: listed, shown, exported, deleted |
@@ -19,6 +20,7 @@
 //! | `error` | how a failure is printed |
 
 mod args;
+mod batch;
 mod bench;
 mod chat;
 mod doctor;
@@ -93,7 +95,10 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id), None),
         Some(Verb::Setup(setup)) => setup::setup(&args.common, setup),
         Some(Verb::Download(download)) => download::run(download),
-        Some(Verb::Run(run)) => run::run(&args.common, run),
+        Some(Verb::Run(run)) => match (&run.messages_dir, &run.out) {
+            (Some(dir), Some(out)) => batch::batch(&args.common, run, dir, out),
+            _ => run::run(&args.common, run),
+        },
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
         Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),
         Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),

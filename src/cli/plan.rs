@@ -8,13 +8,13 @@ use super::args::{Common, Plan};
 use super::{Done, output, report, settings};
 use crate::engine::plan::{self, before_loading};
 use crate::engine::saved;
-use crate::protocol::{PlanFacts, StatesOnDisk, UsedRate, UserError};
+use crate::protocol::{PlanFacts, Settings, StatesOnDisk, UsedRate, UserError};
 use crate::store;
 use crate::units::{Bytes, Percent, Seconds};
 
 /// Prints the plan; with `--json` an object even where none fits.
 pub(super) fn plan(common: &Common, args: &Plan) -> Result<Done, UserError> {
-    let settings = settings::resolve(common)?.settings()?;
+    let settings = Settings { together: args.together, ..settings::resolve(common)?.settings()? };
     match before_loading(&settings) {
         Ok(facts) if args.json => output::print_json(&Object::from(&facts))?,
         Ok(facts) => output::print(&(text(&facts) + &states(&facts, settings.states.as_ref())))?,
@@ -55,7 +55,9 @@ pub(super) struct Object {
     smallest: u64,
     machine: MachineObject,
     memory: Memory,
-    /// Positions of the context.
+    /// Conversations that share each pass.
+    together: usize,
+    /// Positions of the context of each.
     context: usize,
     /// Tokens of the prompt in one pass.
     chunk: usize,
@@ -182,6 +184,7 @@ impl From<&PlanFacts> for Object {
                 experts: slots(facts).0,
                 planned: facts.planned().0,
             },
+            together: facts.together,
             context: facts.positions,
             chunk: facts.chunk,
             trunk: Trunk {
@@ -240,8 +243,12 @@ fn text(facts: &PlanFacts) -> String {
     line("", "", "");
     line("Memory", "", "");
     line("  program", &facts.program.to_string(), "code, stacks, tokenizer, index of the checkpoint");
-    line("  state", &facts.state.to_string(), "of the conversation, whatever its length");
-    line("  context", &facts.context.to_string(), &format!("{} positions", facts.positions));
+    let (whose, each) = match facts.together {
+        0 | 1 => ("the conversation, whatever its length".to_owned(), ""),
+        count => (format!("{count} conversations that share each pass, whatever their length"), " for each"),
+    };
+    line("  state", &facts.state.to_string(), &format!("of {whose}"));
+    line("  context", &facts.context.to_string(), &format!("{} positions{each}", facts.positions));
     line(
         "  state held",
         &facts.held.to_string(),

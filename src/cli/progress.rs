@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::{Duration, Instant};
 
+use super::output::clean;
 use crate::protocol::{Phase, Telemetry};
 use crate::units::{Bytes, Percent, Seconds};
 
@@ -39,6 +40,14 @@ impl Progress {
         if self.enabled {
             let _ = writeln!(stderr(), "\r\x1b[K{text}");
         }
+    }
+
+    /// Writes a line that stays, whoever reads it.
+    pub(super) fn line(&mut self, text: &str) {
+        if self.drawn.take().is_some() {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+        let _ = writeln!(stderr(), "{}", clean(text));
     }
 
     /// Text of the answer is about to be written. On a shared terminal the line makes way for good.

@@ -5,12 +5,16 @@ use serde_json::Value;
 
 use super::{error, plan};
 use crate::protocol::{
-    Arguments, Finish, ModelFacts, Outcome, Reused, ReusedFrom, Sample, TokenCost, Took, ToolCall, UserError,
+    Arguments, Finish, ModelFacts, Outcome, Part, Reused, ReusedFrom, Sample, TokenCost, Took, ToolCall,
+    UserError,
 };
 
 /// What scripts read. Fields that a failed run never reached are empty or zero.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Report {
+    /// The file of the prompt, where it was one of many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
     pub(super) prompt_ids: Vec<u32>,
     pub(super) ids: Vec<u32>,
     pub(super) text: String,
@@ -148,6 +152,15 @@ impl Report {
         self.plan = Some(plan::Object::from(&facts.plan));
         self.reader = Some(facts.reader);
         self.checked = facts.checked;
+    }
+
+    /// Takes over a piece of the output.
+    pub(super) fn push(&mut self, part: Part) {
+        match part {
+            Part::Thinking(text) => self.thinking += &text,
+            Part::Answer(text) => self.text += &text,
+            Part::ToolCall(call) => self.tool_calls.push(call.into()),
+        }
     }
 
     /// Takes over how the turn ended.

@@ -27,7 +27,7 @@ use crate::sys::signals::StopSignal;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Said once where a person reads along.
-const UNCHECKED: &str = "note: reads are not checked; `dormouse verify --seal` writes the checksums that a run can hold them against";
+pub(super) const UNCHECKED: &str = "note: reads are not checked; `dormouse verify --seal` writes the checksums that a run can hold them against";
 
 /// Why a run ended before its time.
 enum Halt {
@@ -138,7 +138,7 @@ impl Headless<'_> {
         let mut work = self.work(input, &resolved, &settings.model)?;
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
         send(&link, Command::Load(settings))?;
-        let facts = self.wait_for_model(&link, &stop)?;
+        let facts = wait_for_model(&link, &mut self.progress, &stop)?.ok_or(Halt::Cancelled)?;
         self.report.loaded(&facts);
         // The small model was held against its digests when it was laid out, moments ago.
         if !facts.checked && !demo {
@@ -189,18 +189,6 @@ impl Headless<'_> {
         })
     }
 
-    fn wait_for_model(&mut self, link: &EngineLink, stop: &StopSignal) -> Result<Box<ModelFacts>, Halt> {
-        loop {
-            match self.next_event(link)? {
-                Some(Event::Ready(facts)) => return Ok(facts),
-                Some(Event::Failed(error)) => return Err(error.into()),
-                _ if stop.is_set() => return Err(Halt::Cancelled),
-                _ => {}
-            }
-            self.report.memory.budget = link.telemetry.sample().budget;
-        }
-    }
-
     fn turn(
         &mut self,
         link: &EngineLink,
@@ -228,7 +216,7 @@ impl Headless<'_> {
             if stop.is_set() {
                 cancel.cancel();
             }
-            match self.next_event(link)? {
+            match next_event(link, &mut self.progress)? {
                 Some(Event::Prompt { ids, .. }) => {
                     if let Some(kept) = kept {
                         kept.prompt(&ids)?;
@@ -245,18 +233,16 @@ impl Headless<'_> {
                         file.push(&values).map_err(|error| cannot_write(file.name(), &error))?;
                     }
                 }
-                Some(Event::Delta { part: Part::Thinking(text), .. }) => self.report.thinking += &text,
-                Some(Event::Delta { part: Part::ToolCall(call), .. }) => {
-                    self.report.tool_calls.push(call.into());
-                }
-                Some(Event::Delta { part: Part::Answer(text), .. }) => {
-                    if !self.args.json {
+                Some(Event::Delta { part, .. }) => {
+                    if let Part::Answer(text) = &part
+                        && !self.args.json
+                    {
                         self.progress.before_text();
                         stream
-                            .push(&text)
+                            .push(text)
                             .map_err(|error| cannot_write("the answer to standard output", &error))?;
                     }
-                    self.report.text += &text;
+                    self.report.push(part);
                 }
                 Some(Event::Finished { outcome, .. }) => {
                     self.progress.finish();
@@ -286,7 +272,7 @@ impl Headless<'_> {
     fn leave(&mut self, link: &EngineLink) -> Result<(), Halt> {
         send(link, Command::Shutdown)?;
         loop {
-            match self.next_event(link)? {
+            match next_event(link, &mut self.progress)? {
                 Some(Event::Note(text)) => self.report.note(&text),
                 Some(Event::Stopped) => break,
                 _ => {}
@@ -306,15 +292,31 @@ impl Headless<'_> {
             );
         }
     }
+}
 
-    /// The next event, if one comes before it is time to look at signals again.
-    fn next_event(&mut self, link: &EngineLink) -> Result<Option<Event>, Halt> {
-        self.progress.tick(&link.telemetry);
-        match link.events.recv_timeout(POLL) {
-            Ok(event) => Ok(Some(event)),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(engine_left().into()),
+/// The model that is being loaded; nothing where the user would rather stop.
+pub(super) fn wait_for_model(
+    link: &EngineLink,
+    progress: &mut Progress,
+    stop: &StopSignal,
+) -> Result<Option<Box<ModelFacts>>, UserError> {
+    loop {
+        match next_event(link, progress)? {
+            Some(Event::Ready(facts)) => return Ok(Some(facts)),
+            Some(Event::Failed(error)) => return Err(error),
+            _ if stop.is_set() => return Ok(None),
+            _ => {}
         }
+    }
+}
+
+/// The next event, if one comes before it is time to look at signals again.
+pub(super) fn next_event(link: &EngineLink, progress: &mut Progress) -> Result<Option<Event>, UserError> {
+    progress.tick(&link.telemetry);
+    match link.events.recv_timeout(POLL) {
+        Ok(event) => Ok(Some(event)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Err(engine_left()),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::chat::{Markers, Parser, Transcript};
+use crate::chat::{self, Markers, Parser, Transcript};
 use crate::checkpoint::Checkpoint;
-use crate::protocol::{ExitCode, Finish, Outcome, Part, TurnId, UserError};
+use crate::protocol::{Conversation, ExitCode, Finish, Outcome, Part, TurnId, UserError};
 use crate::session::{Session, Turn};
 use crate::tokenizer::Tokenizer;
 
@@ -24,6 +24,11 @@ impl Words {
         let tokenizer = Tokenizer::load(checkpoint.dir(), checkpoint.config().vocabulary)?;
         let markers = Markers::of(&tokenizer)?;
         Ok(Self { digest: checkpoint.headers_digest(), tokenizer, markers })
+    }
+
+    /// What a conversation is rendered to.
+    pub(super) fn prompt(&self, conversation: &Conversation) -> Result<Vec<u32>, UserError> {
+        Ok(chat::encode(&self.tokenizer, &chat::render(conversation)?))
     }
 
     /// What the ids of a turn say.

@@ -14,8 +14,8 @@ use super::worker::Gone;
 use crate::chat::{self, Parser};
 use crate::model::{Rows, Segment};
 use crate::protocol::{
-    Channel, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, Reached, Reused, Telemetry, TokenCost,
-    TurnRequest, UserError,
+    Channel, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, Reached, Reused, Telemetry,
+    TokenCost, TurnRequest, UserError,
 };
 use crate::store::Counters;
 use crate::tokenizer::{Decoder, Tokenizer};
@@ -187,7 +187,8 @@ impl Turn {
         to.telemetry.chunks.fetch_add(chunks as u64, Relaxed);
         let allowance = Allowance::new(request.limits);
         let reading = Some(Instant::now());
-        self.work = Some(Work { sampler, output, kept, before: None, unread, prompt: length, allowance, reading });
+        self.work =
+            Some(Work { sampler, output, kept, before: None, unread, prompt: length, allowance, reading });
         to.events.send(Event::Prompt { turn: request.turn, ids: prompt, reused })?;
         match (self.replay(loaded, to, sequence.len())?, logits) {
             (Some(finish), _) => self.ends(Ok(finish), loaded, to),

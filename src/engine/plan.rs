@@ -137,9 +137,7 @@ impl Plan {
         let copies = (budget.0 / COPIES_PART).min(MOST_COPIES * State::bytes(config, positions));
         // All but the latents, and of these the blocks that are being filled.
         let held = State::bytes(config, 1).saturating_mul(together as u64);
-        let with = |more| {
-            store::Plan::new(&sizes, budget, Bytes(reserved(positions).0.saturating_add(more)))
-        };
+        let with = |more| store::Plan::new(&sizes, budget, Bytes(reserved(positions).0.saturating_add(more)));
         // Reading a prompt again is slow but right: where memory is scarce, there are no copies.
         let (store, held, copies) = if let Ok(store) = with(held.saturating_add(copies)) {
             (store, held, copies)

@@ -1,7 +1,7 @@
 //! Files whose errors always name the path: whole small files, and positioned reads that loop over short ones.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// One read never asks for more: some systems refuse 2 GiB and above.
@@ -218,9 +218,44 @@ pub fn read_small(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
+/// Puts `bytes` in the place of the file at `path`, or makes it. They are on the disk under another name first, so that
+/// whatever happens there is the one file or the other, and never half of it.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| std::fs::rename(&new, path)) {
+        let _ = std::fs::remove_file(&new);
+        return Err(Error::io("write", path)(error));
+    }
+    // The name is on the disk when its folder is. Systems that cannot flush a folder do it on their own.
+    let _ = path.parent().map(|dir| File::open(dir).and_then(|dir| dir.sync_all()));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("result");
+        for text in ["a longer one", "short"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        let error = replace(&dir.path().join("none/result"), b"x").unwrap_err();
+        assert!(error.to_string().contains("none/result"), "{error}");
+        // A folder cannot be replaced by a file; what was tried is cleared away.
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        assert!(replace(&dir.path().join("folder"), b"x").is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn a_short_file_says_what_was_wanted_and_what_was_there() {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use dormouse::engine;
 use dormouse::protocol::{
     CancelFlag, Command, EngineLink, Event, Finish, Limits, ModelFacts, Outcome, Part, Prompt, Sampling,
-    Settings,
-    TurnId, TurnRequest, UserError,
+    Settings, TurnId, TurnRequest, UserError,
 };
 
 use crate::nano::nano;
