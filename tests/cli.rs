@@ -6,6 +6,8 @@
 mod batch;
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/config.rs"]
+mod config;
 #[path = "cli/container.rs"]
 mod container;
 #[path = "cli/contract.rs"]

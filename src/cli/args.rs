@@ -156,9 +156,46 @@ pub(super) enum Verb {
     Verify(Verify),
     /// What this machine can do, and what to do next
     Doctor(Doctor),
+    /// Settings: what counts, where it comes from, and changing it
+    Config {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: Config,
+    },
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
+}
+
+/// What can be done with settings.
+#[derive(Debug, Subcommand)]
+pub(super) enum Config {
+    /// Print the value that counts
+    Get {
+        /// Name of the setting
+        key: String,
+    },
+    /// Write a value into the config file; comments and order stay
+    Set {
+        /// Name of the setting
+        key: String,
+        /// What it is to be
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Take a setting out of the config file
+    Unset {
+        /// Name of the setting
+        key: String,
+    },
+    /// Print where the config file lies, whether there is one or not
+    Path,
+    /// Print every setting with its value, and where that comes from
+    Show {
+        /// Print one JSON list, and nothing else
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What can be done with sessions.

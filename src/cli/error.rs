@@ -35,16 +35,24 @@ impl From<&config::Error> for UserError {
                 "Nobody needs a config file: make it readable or remove it, or set DORMOUSE_HOME to another folder."
                     .to_owned()
             }
-            config::Error::Unwritable { .. } => {
-                "Make room or make it writable; the program runs with --model and --preset as well.".to_owned()
-            }
             config::Error::File { .. } => {
                 let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
                 format!("The keys of the config file are {}.", known.join(", "))
             }
             config::Error::Both(_) | config::Error::Value { .. } => String::new(),
+            config::Error::Key { .. } => {
+                let known: Vec<_> = config::Key::ALL.iter().map(|key| key.name()).collect();
+                format!("The keys are {}.", known.join(", "))
+            }
+            config::Error::Unwritable(_) => {
+                "Make room there or make it writable; the program runs with --model and --preset as well.".to_owned()
+            }
         };
-        Self::new(ExitCode::Usage, "Bad settings", error.to_string()).with_hint(hint)
+        let (code, title) = match error {
+            config::Error::Unwritable(_) => (ExitCode::Resources, "The setting cannot be written"),
+            _ => (ExitCode::Usage, "Bad settings"),
+        };
+        Self::new(code, title, error.to_string()).with_hint(hint)
     }
 }
 
@@ -81,7 +89,7 @@ impl From<seal::Error> for UserError {
 impl From<setup::Error> for UserError {
     fn from(error: setup::Error) -> Self {
         match &error {
-            setup::Error::Io { .. } => Self::new(
+            setup::Error::File(_) => Self::new(
                 ExitCode::Resources,
                 "The small model cannot be laid out",
                 error.to_string(),

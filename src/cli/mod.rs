@@ -14,6 +14,7 @@
 //! | `sessions` | the conversations that were written down: listed, shown, exported, deleted |
 //! | `plan` | how memory would be divided |
 //! | `verify` | checking a checkpoint, repairing it, and sealing it |
+//! | `config` | settings looked at and changed |
 //! | `doctor` | what this machine can do |
 //! | `bench` | measuring the disk, decoding, and the arithmetic |
 //! | `json` | objects for scripts |
@@ -23,6 +24,7 @@ mod args;
 mod batch;
 mod bench;
 mod chat;
+mod config;
 mod doctor;
 mod download;
 mod error;
@@ -102,6 +104,7 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
         Some(Verb::Sessions { action }) => sessions::sessions(&args.common, action),
         Some(Verb::Plan(plan)) => plan::plan(&args.common, plan),
         Some(Verb::Verify(verify)) => verify::verify(&args.common, verify),
+        Some(Verb::Config { action }) => config::config(&args.common, action),
         Some(Verb::Doctor(doctor)) => doctor::doctor(&args.common, doctor),
         Some(Verb::Bench(Bench::Disk(disk))) => bench::disk::disk(&args.common, disk),
         Some(Verb::Bench(Bench::Decode(decode))) => bench::decode::decode(&args.common, decode),

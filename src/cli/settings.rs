@@ -52,6 +52,11 @@ pub(super) struct Resolved {
 pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
     let paths = Paths::of_user()?;
     let written = Written::resolve(&paths, Layer::of_flags(common.flags()))?;
+    values(paths, &written)
+}
+
+/// Holds every value against what it may be.
+pub(super) fn values(paths: Paths, written: &Written) -> Result<Resolved, UserError> {
     let thinking = written.get(Key::Thinking).map(|setting| setting.parse(str::parse::<Thinking>));
     let sampling = Sampling {
         temperature: written
@@ -63,8 +68,8 @@ pub(super) fn resolve(common: &Common) -> Result<Resolved, UserError> {
     };
     Ok(Resolved {
         model: written.get(Key::Model).map(folder).transpose()?,
-        memory: memory(&written)?,
-        preset: preset(&written)?,
+        memory: memory(written)?,
+        preset: preset(written)?,
         context: written.get(Key::Context).map(|s| s.parse(positions)).transpose()?,
         reader: written.get(Key::Reader).map(|s| s.parse(reader)).transpose()?.flatten(),
         state_disk: written

@@ -14,7 +14,7 @@ mod resolve;
 
 use std::path::PathBuf;
 
-pub use edit::write;
+pub use edit::{set, unset, write};
 pub use nearest::nearest;
 pub use paths::Paths;
 pub use preset::Preset;
@@ -31,12 +31,15 @@ pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] crate::sys::file::Error),
     /// The config file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
+    #[error(transparent)]
+    Unwritable(crate::sys::file::Error),
+    /// There is no such setting.
+    #[error("there is no setting `{}`{}", found.escape_debug(), meant(*nearest))]
+    Key {
+        /// What was written.
+        found: String,
+        /// What may have been meant.
+        nearest: Option<&'static str>,
     },
     /// The config file is not what it should be.
     #[error("{}, line {line}: {problem}", path.display())]
@@ -63,4 +66,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+/// What may have been meant by an unknown name.
+fn meant(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Paths, file};
+use super::{Error, Paths, file, nearest};
 
 /// A setting that the file, the environment or a flag may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,37 @@ impl Key {
         Self::LimitThink,
         Self::LimitAnswer,
     ];
+
+    /// The key of this name.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let key = Self::ALL.into_iter().find(|key| key.name() == name);
+        key.ok_or_else(|| Error::Key { found: name.to_owned(), nearest: nearest(name, Self::ALL.map(Self::name)) })
+    }
+
+    /// The key that says the same thing in other words, if one does.
+    pub const fn twin(self) -> Option<Self> {
+        match self {
+            Self::Memory => Some(Self::Preset),
+            Self::Preset => Some(Self::Memory),
+            _ => None,
+        }
+    }
+
+    /// What counts where nobody wrote anything, in words.
+    pub const fn default_in_words(self) -> &'static str {
+        match self {
+            Self::Model => "the small model that comes with the program",
+            Self::Memory | Self::Preset => "auto",
+            Self::Context => "as many as an eighth of the memory holds",
+            Self::Reader => "auto",
+            Self::StateDisk => "16GiB",
+            Self::Threads => "one for each physical core",
+            Self::Thinking => "low",
+            Self::Temperature => "the checkpoint's, else 1",
+            Self::TopP => "the checkpoint's, else 0.95",
+            Self::LimitThink | Self::LimitAnswer => "off",
+        }
+    }
 
     /// Its name in the config file.
     pub const fn name(self) -> &'static str {
@@ -212,7 +243,7 @@ impl Settings {
         Ok(Self::of_layers(file, Layer::of_environment(|name| std::env::var_os(name)), flags))
     }
 
-    fn of_layers(file: Layer, environment: Layer, flags: Layer) -> Self {
+    pub(super) fn of_layers(file: Layer, environment: Layer, flags: Layer) -> Self {
         Self { layers: vec![flags, environment, file] }
     }
 
@@ -294,6 +325,16 @@ mod tests {
             error.contains("memory (from --memory)") && error.contains("preset (from --preset)"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_told_which() {
+        let told = |name: &str| Key::named(name).unwrap_err().to_string();
+        for (name, meant) in [("memmory", "memory"), ("top-p", "top_p"), ("Thread", "threads"), ("modle", "model")] {
+            assert_eq!(told(name), format!("there is no setting `{name}`; did you mean `{meant}`?"));
+        }
+        assert_eq!(told("gpu\u{1b}"), "there is no setting `gpu\\u{1b}`");
+        assert!(Key::ALL.into_iter().all(|key| Key::named(key.name()).unwrap() == key));
     }
 
     #[test]

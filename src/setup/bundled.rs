@@ -6,15 +6,15 @@
 //! the same bytes one after the other, and a third that reads meanwhile sees the old file or the new one.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
 use super::download::{self, Entry, Published};
 use crate::checkpoint::Manifest;
 use crate::config::Paths;
+use crate::sys::file;
 
 /// Name of the small model's folder.
 pub const NAME: &str = "dormouse-nano";
@@ -45,15 +45,8 @@ files! {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] file::Error),
     /// The program itself is damaged, or was built of damaged files.
     #[error("the {name} that is compiled in has the digest {found}, expected {expected}")]
     Program {
@@ -81,7 +74,7 @@ pub fn ensure(paths: &Paths) -> Result<PathBuf, Error> {
         if found != expected {
             return Err(Error::Program { name, expected: expected.to_owned(), found });
         }
-        replace_in(&folder, &path, content)?;
+        file::replace(&path, content)?;
         // Checksums of the files as they were say nothing about this one. Where there are none, all the better.
         let _ = fs::remove_file(folder.join(Manifest::FILE));
     }
@@ -108,35 +101,6 @@ pub fn published(paths: &Paths, folder: &Path) -> Option<Published> {
     })
 }
 
-/// Writes `path`, whole or not at all, and the `folder` that it lies in where there is none.
-pub(in crate::setup) fn replace_in(folder: &Path, path: &Path, content: &[u8]) -> Result<(), Error> {
-    fs::create_dir_all(folder).map_err(io_error("create", folder))?;
-    replace(path, content)
-}
-
-/// Writes `content` beside `path` and renames it there.
-fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    // The process id keeps two programs apart, the counter two threads.
-    let suffix = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let temporary = path.with_added_extension(suffix);
-    let written = write_whole(&temporary, content)
-        .and_then(|()| fs::rename(&temporary, path).map_err(io_error("replace", path)));
-    if written.is_err() {
-        // Nothing can be done about a second failure, and the first one is reported.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let mut file = File::create(path).map_err(io_error("create", path))?;
-    file.write_all(content).map_err(io_error("write", path))?;
-    // Else a power loss after the rename could leave an empty file under the right name. The next start would
-    // repair it, but another program may be reading.
-    file.sync_all().map_err(io_error("write", path))
-}
-
 fn digest_on_record(name: &str) -> &'static str {
     let lines = DIGESTS.lines().filter_map(|line| line.split_once("  "));
     lines.into_iter().find_map(|(digest, file)| (file == name).then_some(digest)).unwrap_or_default()
@@ -160,11 +124,6 @@ fn hex(digest: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
-}
-
-fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::Io { action, path, source }
 }
 
 #[cfg(test)]
@@ -241,7 +200,7 @@ mod tests {
         let (_dir, paths) = home();
         let folder = paths.models().join(NAME);
         fs::create_dir_all(folder.join("config.json")).unwrap();
-        assert!(matches!(ensure(&paths), Err(Error::Io { action: "replace", .. })));
+        assert!(matches!(ensure(&paths), Err(Error::File(file::Error::Io { action: "replace", .. }))));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
     }
 }

@@ -65,10 +65,10 @@ impl MeasuredRates {
     }
 
     /// Writes it down, whole or not at all.
-    pub fn write(&self, paths: &Paths) -> Result<(), super::Error> {
+    pub fn write(&self, paths: &Paths) -> Result<(), file::Error> {
         let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
         text.push(b'\n');
-        super::bundled::replace_in(&paths.state, &paths.disk_rates(), &text)
+        file::replace(&paths.disk_rates(), &text)
     }
 
     /// What reading from `folder` was measured at. Without a kind, what the program would choose: direct reads where

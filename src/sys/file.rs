@@ -1,8 +1,10 @@
-//! Files whose errors always name the path: whole small files, and positioned reads that loop over short ones.
+//! Files whose errors always name the path: whole small files, read and replaced, and positioned reads that loop over
+//! short ones.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One read never asks for more: some systems refuse 2 GiB and above.
 const MAX_READ: usize = 1 << 30;
@@ -218,22 +220,32 @@ pub fn read_small(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Puts `bytes` in the place of the file at `path`, or makes it. They are on the disk under another name first, so that
-/// whatever happens there is the one file or the other, and never half of it.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let written = File::create(&new).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    if let Err(error) = written.and_then(|()| std::fs::rename(&new, path)) {
-        let _ = std::fs::remove_file(&new);
-        return Err(Error::io("write", path)(error));
+/// Writes `path`, whole or not at all, and makes the folders above it where there are none: the content is written beside
+/// it, through to the disk, and renamed there.
+pub fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    }
+    // The process id keeps two programs apart, the counter two threads.
+    let suffix = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let temporary = path.with_added_extension(suffix);
+    let written = write_whole(&temporary, content)
+        .and_then(|()| fs::rename(&temporary, path).map_err(Error::io("replace", path)));
+    if written.is_err() {
+        // Nothing can be done about a second failure, and the first one is reported.
+        let _ = fs::remove_file(&temporary);
     }
     // The name is on the disk when its folder is. Systems that cannot flush a folder do it on their own.
-    let _ = path.parent().map(|dir| File::open(dir).and_then(|dir| dir.sync_all()));
-    Ok(())
+    let _ = path.parent().map(|folder| File::open(folder).and_then(|folder| folder.sync_all()));
+    written
+}
+
+fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let mut file = File::create(path).map_err(Error::io("create", path))?;
+    file.write_all(content).map_err(Error::io("write", path))?;
+    // Else a power loss after the rename could leave an empty file under the right name.
+    file.sync_all().map_err(Error::io("write", path))
 }
 
 #[cfg(test)]
@@ -241,20 +253,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("result");
-        for text in ["a longer one", "short"] {
-            replace(&path, text.as_bytes()).unwrap();
-            assert_eq!(std::fs::read(&path).unwrap(), text.as_bytes());
+        let path = dir.path().join("new/folder/f");
+        for content in [&b"one"[..], b"", b"three"] {
+            replace(&path, content).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), content);
         }
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-        let error = replace(&dir.path().join("none/result"), b"x").unwrap_err();
-        assert!(error.to_string().contains("none/result"), "{error}");
-        // A folder cannot be replaced by a file; what was tried is cleared away.
-        std::fs::create_dir(dir.path().join("folder")).unwrap();
-        assert!(replace(&dir.path().join("folder"), b"x").is_err());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+        // A folder in its place: fails for root too, which permissions do not.
+        fs::create_dir(dir.path().join("folder")).unwrap();
+        fs::write(dir.path().join("folder/x"), b"").unwrap();
+        let error = replace(&dir.path().join("folder"), b"").unwrap_err().to_string();
+        assert!(error.starts_with("cannot replace"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left behind");
     }
 
     #[test]

@@ -16,7 +16,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::nanoseconds;
 use crate::config::Paths;
-use crate::setup::bundled::replace_in;
 use crate::setup::download::Entry;
 use crate::sys::file;
 use crate::units::Day;
@@ -71,7 +70,6 @@ enum Line {
 /// All marks of one folder.
 #[derive(Debug)]
 pub struct Marks {
-    home: PathBuf,
     path: PathBuf,
     folder: PathBuf,
     /// The latest of each file.
@@ -87,11 +85,9 @@ impl Marks {
     /// Those of `folder`. A file that is missing or damaged is one without marks from there on.
     pub fn read(paths: &Paths, folder: &Path) -> Self {
         let folder = fs::canonicalize(folder).unwrap_or_else(|_missing| folder.to_owned());
-        let home = paths.verified();
         let name = format!("{:016x}.jsonl", xxh3_64(folder.as_os_str().as_encoded_bytes()));
         let mut marks = Self {
-            path: home.join(name),
-            home,
+            path: paths.verified().join(name),
             latest: BTreeMap::new(),
             run: 0,
             ended: true,
@@ -152,7 +148,7 @@ impl Marks {
         for line in &lines {
             write(&mut text, line)?;
         }
-        replace_in(&self.home, &self.path, &text).map_err(io::Error::other)?;
+        file::replace(&self.path, &text).map_err(io::Error::other)?;
         File::options().append(true).open(&self.path)
     }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use crate::setup::bundled;
 use crate::sys::file;
 
 /// A path and a few words.
@@ -37,9 +36,9 @@ impl Kept {
 
     /// Writes it, whole or not at all. That it cannot be written ends nothing: then the next start begins at the first
     /// step.
-    pub(super) fn write(&self, path: &Path) -> Result<(), bundled::Error> {
+    pub(super) fn write(&self, path: &Path) -> Result<(), file::Error> {
         let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        bundled::replace_in(path.parent().unwrap_or(Path::new("")), path, text.as_bytes())
+        file::replace(path, text.as_bytes())
     }
 }
 
