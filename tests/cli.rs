@@ -14,6 +14,8 @@ mod container;
 mod contract;
 #[path = "cli/disk_full.rs"]
 mod disk_full;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "support/nano.rs"]
 mod nano;
 #[path = "cli/plan.rs"]

@@ -23,5 +23,7 @@ mod resume;
 mod support;
 #[path = "download/throughput.rs"]
 mod throughput;
+#[path = "download/verify.rs"]
+mod verify;
 #[path = "download/waiting.rs"]
 mod waiting;

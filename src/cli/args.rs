@@ -253,6 +253,12 @@ pub(super) struct Plan {
 #[derive(Debug, Default, ClapArgs)]
 #[command(after_help = DOCTOR_HELP)]
 pub(super) struct Doctor {
+    /// Where the real model is to go, or is; without it, the model that counts [default: Kimi-K3 among the user's models]
+    #[arg(long, value_name = "DIR")]
+    pub(super) target: Option<PathBuf>,
+    /// Do not measure the disk
+    #[arg(long)]
+    pub(super) no_disk: bool,
     /// Print one JSON object, and nothing else
     #[arg(long)]
     pub(super) json: bool,

@@ -85,6 +85,9 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
         options.session = Some(id.clone());
         keeper = keeper.going_on(id, journal);
     }
+    if options.notice.is_none() && !demo {
+        options.notice = model::verify::first_warning(&resolved.paths, &full);
+    }
     let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
     let events = link.events.clone();
     let exit = tui::run(options, link, Some(keeper));

@@ -34,7 +34,9 @@ pub(super) fn config(common: &Common, action: &Config) -> Result<Done, UserError
         Config::Set { key, value } => {
             let key = Key::named(key)?;
             let value = absolute(key, value)?;
-            config::set(&file, key, &value, |written| settings::values(paths.clone(), written).map(|_good| ()))?;
+            config::set(&file, key, &value, |written| {
+                settings::values(paths.clone(), written).map(|_good| ())
+            })?;
             tell_of_stronger(&paths, common, key)?;
         }
         Config::Unset { key } => {
@@ -64,7 +66,7 @@ fn tell_of_stronger(paths: &Paths, common: &Common, key: Key) -> Result<(), User
     if let Some(setting) = written.get(key)
         && !matches!(setting.source, Source::File { .. })
     {
-        error::note(&format!("{} still is {:?}, {}", key.name(), setting.value, setting.source));
+        error::note(&format!("{} still is {}, {}", key.name(), setting.value.display(), setting.source));
     }
     Ok(())
 }
@@ -97,7 +99,8 @@ impl Row {
 }
 
 fn text(rows: &[Row]) -> String {
-    let width = |column: fn(&Row) -> &str| rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
+    let width =
+        |column: fn(&Row) -> &str| rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0);
     let (keys, values) = (width(|row| row.key), width(|row| &row.value));
     let mut out = String::new();
     for Row { key, value, source, place } in rows {

@@ -2,12 +2,21 @@
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr, stdout};
+use std::path::Path;
 
 use super::args::{Common, Doctor};
-use super::{Done, no_resource, output, settings};
-use crate::protocol::{ExitCode, UserError};
-use crate::setup::doctor::{self, Check, Report, Status, Stopped, Subject, Terminal};
+use super::bench::disk;
+use super::settings::Resolved;
+use super::{Done, download, no_resource, output, settings};
+use crate::checkpoint::Checkpoint;
+use crate::engine::plan;
+use crate::protocol::{ExitCode, KnownRates, Measured, Settings, UserError};
+use crate::setup::doctor::{
+    self, Check, Expected, Measure, Planner, Report, Status, Stopped, Subject, Target, Terminal,
+};
+use crate::setup::{MeasuredRates, Measurement};
 use crate::sys::signals::StopSignal;
+use crate::units::Day;
 
 /// Width of the words before what was found.
 const NAME_WIDTH: usize = 16;
@@ -16,9 +25,15 @@ const WIDTH: usize = 100;
 
 /// Examines the machine, and tells a person each check as it ends.
 pub(super) fn doctor(common: &Common, args: &Doctor) -> Result<Done, UserError> {
-    let _resolved = settings::resolve(common)?;
+    let resolved = settings::resolve(common)?;
     let stop = StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
-    let mut subject = Subject { terminal: terminal(), ..Subject::here() };
+    let target = target(&resolved, args)?;
+    let mut subject = Subject {
+        terminal: terminal(),
+        measure: (!args.no_disk).then(Measure::default),
+        planner: Some(planner(&resolved, &target)),
+        ..Subject::here(resolved.paths.clone(), target)
+    };
     if let Some(root) = &args.root {
         subject.root.clone_from(root);
     }
@@ -42,8 +57,81 @@ pub(super) fn doctor(common: &Common, args: &Doctor) -> Result<Done, UserError> 
     }
     if args.json {
         output::print_json(&report)?;
+    } else {
+        output::print(&conclusion(&report, width))?;
+    }
+    if report.rates.iter().any(Option::is_some) && subject.target.holds_model {
+        let [direct, buffered] = report.rates;
+        disk::remember(&resolved, |rates| rates.set_disk(&subject.target.folder, direct, buffered))?;
     }
     verdict(&report)
+}
+
+/// The model that counts, or where one is to go.
+fn target(resolved: &Resolved, args: &Doctor) -> Result<Target, UserError> {
+    if let Some(folder) = &args.target {
+        if folder.as_os_str().is_empty() {
+            let detail = "--target names no folder";
+            return Err(UserError::new(ExitCode::Usage, "There is nothing to look at", detail));
+        }
+        // One that holds a model already needs no room for another.
+        return Ok(Target { named: true, ..target_at(folder) });
+    }
+    if let Some(folder) = &resolved.model {
+        return Ok(Target { folder: folder.clone(), named: true, holds_model: true });
+    }
+    Ok(target_at(&resolved.paths.models().join(download::NAME)))
+}
+
+/// A folder that nobody named: a place for the real model, or the model that is there.
+pub(super) fn target_at(folder: &Path) -> Target {
+    let holds_model = folder.join(Checkpoint::CONFIG_FILE).exists();
+    Target { folder: folder.to_owned(), named: false, holds_model }
+}
+
+/// What a token costs: of the model that is there, else of the release.
+pub(super) fn planner(resolved: &Resolved, target: &Target) -> Planner {
+    let measured = MeasuredRates::read(&resolved.paths);
+    let known = |measurement: Measurement| Measured {
+        bytes_per_s: measurement.rate().whole(),
+        day: measurement.day(),
+    };
+    let compute = measured.compute().map(known);
+    let before = measured.disk(&target.folder, resolved.reader).map(known);
+    let settings = Settings {
+        model: target.folder.clone(),
+        threads: resolved.threads,
+        reader: resolved.reader.map(|kind| kind.as_str().to_owned()),
+        ..Settings::default()
+    };
+    let holds_model = target.holds_model;
+    Planner::new(move |memory, disk| {
+        let now = disk.map(|rate| Measured { bytes_per_s: rate.whole(), day: Day::today() });
+        let rates = KnownRates { disk: now.or(before), compute };
+        let settings = Settings { memory: Some(memory), rates, ..settings.clone() };
+        let facts = if holds_model { plan::before_loading(&settings) } else { plan::of_release(&settings) };
+        let facts = facts.ok()?;
+        Some(Expected {
+            seconds: facts.token_s,
+            read: facts.token_trunk.0 + facts.token_experts.0,
+            touched: facts.token_touched.0,
+            bound: facts.bound,
+            disk: facts.disk.rate.0,
+            disk_measured: facts.disk.measured.is_some(),
+            compute: facts.compute.rate.0,
+            compute_measured: facts.compute.measured.is_some(),
+        })
+    })
+}
+
+/// What follows from the checks.
+fn conclusion(report: &Report, width: usize) -> String {
+    let outlook = match &report.outlook {
+        Some(outlook) => format!("Kimi K3 would run here with {}.", outlook.in_words()),
+        None => "There is too little memory for Kimi K3. The small model that comes with the program runs."
+            .to_owned(),
+    };
+    format!("\n{}\nNext: {}\n", wrapped(&outlook, width).join("\n"), report.next)
 }
 
 /// The terminal that the program was started in, if any of its streams is one.

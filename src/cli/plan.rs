@@ -308,7 +308,7 @@ const fn state_file(facts: &PlanFacts) -> Bytes {
 
 fn origin(UsedRate { rate, measured }: UsedRate, verb: &str) -> String {
     match measured {
-        Some(day) => format!("at {rate}, measured by `{verb}` on {day}"),
+        Some(day) => format!("at {rate}, measured on {day}; `{verb}` does it again"),
         None => format!("at {rate}, which is assumed: `{verb}` measures it"),
     }
 }

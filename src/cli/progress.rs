@@ -21,6 +21,11 @@ impl Progress {
         Self { enabled: stderr().is_terminal(), drawn: None }
     }
 
+    /// Whether a person reads along.
+    pub(super) const fn is_watched(&self) -> bool {
+        self.enabled
+    }
+
     /// Draws the engine's numbers anew, if it is time to.
     pub(super) fn tick(&mut self, telemetry: &Telemetry) {
         self.draw(|| line(telemetry));

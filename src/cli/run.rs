@@ -20,6 +20,7 @@ use crate::protocol::{
     TurnRequest, UserError,
 };
 use crate::session::End;
+use crate::setup::verify;
 use crate::sys::memory;
 use crate::sys::signals::StopSignal;
 
@@ -137,12 +138,20 @@ impl Headless<'_> {
         let settings = resolved.settings()?;
         let mut work = self.work(input, &resolved, &settings.model)?;
         let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
+        let model = settings.model.clone();
         send(&link, Command::Load(settings))?;
         let facts = wait_for_model(&link, &mut self.progress, &stop)?.ok_or(Halt::Cancelled)?;
         self.report.loaded(&facts);
         // The small model was held against its digests when it was laid out, moments ago.
         if !facts.checked && !demo {
             self.progress.note(UNCHECKED);
+        }
+        // Where nobody reads along, it is not said, and waits for the first time that someone does.
+        if !demo
+            && self.progress.is_watched()
+            && let Some(warning) = verify::first_warning(&resolved.paths, &model)
+        {
+            self.progress.note(&format!("note: {warning}"));
         }
         if let Work { kept: Some(kept), terms, .. } = &mut work {
             *terms = kept.begin(&facts);

@@ -10,7 +10,7 @@ use super::args::Common;
 use super::chat::{self, Which};
 use super::download::{Hub, Show};
 use super::settings::{self, Resolved};
-use super::{Done, no_resource};
+use super::{Done, doctor, no_resource};
 use crate::config::{Paths, Preset};
 use crate::engine;
 use crate::protocol::{
@@ -92,7 +92,9 @@ pub(super) fn on_screen(resolved: &Resolved, asked: Option<&Setup>, first: bool)
             .unwrap_or_else(|_unusable| Hub::default().without_token(PathBuf::new())),
     };
     let terminal = Terminal::of(crossterm::terminal::size().ok(), |name| std::env::var(name).ok());
-    let subject = Subject { terminal: Some(terminal), ..Subject::here() };
+    let target = doctor::target_at(&start.place);
+    let planner = Some(doctor::planner(resolved, &target));
+    let subject = Subject { terminal: Some(terminal), planner, ..Subject::here(paths.clone(), target) };
     Ok(SetUp { start, fetch: hub, subject, paths: paths.clone() })
 }
 
@@ -119,8 +121,9 @@ struct Script<'a> {
 
 impl Script<'_> {
     fn run(mut self, start: Start, hub: crate::setup::download::Options) -> Result<Done, UserError> {
+        let subject = Subject::here(self.resolved.paths.clone(), doctor::target_at(&start.place));
         let (mut wizard, mut orders) = Wizard::new(start);
-        let (mut hands, news) = Hands::new(hub, Subject::here(), self.resolved.paths.clone());
+        let (mut hands, news) = Hands::new(hub, subject, self.resolved.paths.clone());
         loop {
             for order in std::mem::take(&mut orders) {
                 if let Some(order) = hands.carry_out(order) {

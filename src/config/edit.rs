@@ -79,7 +79,8 @@ fn with(path: &Path, text: &str, key: Key, value: &str) -> Result<String, Error>
 fn without(path: &Path, text: &str, key: Key) -> Result<String, Error> {
     let Some(span) = place(path, text, key)? else { return Ok(text.to_owned()) };
     // The format demands a line of its own for each key.
-    let (before, after) = (text.get(..span.start).unwrap_or_default(), text.get(span.end..).unwrap_or_default());
+    let (before, after) =
+        (text.get(..span.start).unwrap_or_default(), text.get(span.end..).unwrap_or_default());
     let begin = before.rfind('\n').map_or(0, |feed| feed + 1);
     let end = after.find('\n').map_or(after.len(), |feed| feed + 1);
     Ok([before.get(..begin).unwrap_or_default(), after.get(end..).unwrap_or_default()].concat())
@@ -184,7 +185,8 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# mine\n\n  threads=2\n# the end\nmodel = "), "{text}");
         assert!(text.ends_with("preset = \"laptop\"\n"), "{text}");
-        let settings = Settings::of_layers(file::parse(&path, &text).unwrap(), Layer::default(), Layer::default());
+        let settings =
+            Settings::of_layers(file::parse(&path, &text).unwrap(), Layer::default(), Layer::default());
         assert_eq!(settings.get(Key::Model).unwrap().value, "C:\\k3\"\n");
         fs::write(&path, "modle = \"k3\"\n").unwrap();
         assert!(matches!(write(&paths, &[(Key::Model, "x")], &[]), Err(Error::File { .. })));

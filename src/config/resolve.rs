@@ -55,7 +55,10 @@ impl Key {
     /// The key of this name.
     pub fn named(name: &str) -> Result<Self, Error> {
         let key = Self::ALL.into_iter().find(|key| key.name() == name);
-        key.ok_or_else(|| Error::Key { found: name.to_owned(), nearest: nearest(name, Self::ALL.map(Self::name)) })
+        key.ok_or_else(|| Error::Key {
+            found: name.to_owned(),
+            nearest: nearest(name, Self::ALL.map(Self::name)),
+        })
     }
 
     /// The key that says the same thing in other words, if one does.
@@ -71,9 +74,8 @@ impl Key {
     pub const fn default_in_words(self) -> &'static str {
         match self {
             Self::Model => "the small model that comes with the program",
-            Self::Memory | Self::Preset => "auto",
+            Self::Memory | Self::Preset | Self::Reader => "auto",
             Self::Context => "as many as an eighth of the memory holds",
-            Self::Reader => "auto",
             Self::StateDisk => "16GiB",
             Self::Threads => "one for each physical core",
             Self::Thinking => "low",
@@ -330,7 +332,9 @@ mod tests {
     #[test]
     fn a_name_that_is_nearly_one_is_told_which() {
         let told = |name: &str| Key::named(name).unwrap_err().to_string();
-        for (name, meant) in [("memmory", "memory"), ("top-p", "top_p"), ("Thread", "threads"), ("modle", "model")] {
+        for (name, meant) in
+            [("memmory", "memory"), ("top-p", "top_p"), ("Thread", "threads"), ("modle", "model")]
+        {
             assert_eq!(told(name), format!("there is no setting `{name}`; did you mean `{meant}`?"));
         }
         assert_eq!(told("gpu\u{1b}"), "there is no setting `gpu\\u{1b}`");

@@ -3,7 +3,7 @@
 
 mod facts;
 
-pub use facts::before_loading;
+pub use facts::{before_loading, of_release};
 
 use super::generate::CHUNK;
 use crate::checkpoint::{Checkpoint, ModelConfig};
@@ -16,6 +16,9 @@ use crate::units::{Bytes, Rate};
 /// What the program takes whatever the model is: its code, stacks of threads, the screen, what the allocator keeps.
 /// Measured, with room to spare: see `tests/memory.rs`.
 const PROGRAM: u64 = 32 << 20;
+
+/// What the index of the released checkpoint takes: eight bytes for each part of an expert, and little else.
+const RELEASED_INDEX: u64 = 5 << 20;
 
 /// What the tokenizer takes for each id, its bytes and tables.
 const PER_ID: u64 = 64;
@@ -102,8 +105,23 @@ impl Wish {
 impl Plan {
     /// Makes a plan, or says how much is missing.
     pub fn new(checkpoint: &Checkpoint, machine: &Machine, wish: Wish) -> Result<Self, Error> {
-        let config = checkpoint.config();
-        let sizes = Sizes::of(checkpoint);
+        let index = checkpoint.index_bytes() as u64;
+        Self::divide(checkpoint.config(), Sizes::of(checkpoint), index, machine, wish)
+    }
+
+    /// The same for the model as it was released, which need not be there.
+    pub fn of_release(machine: &Machine, wish: Wish) -> Result<Self, Error> {
+        Self::divide(&ModelConfig::released(), Sizes::released(), RELEASED_INDEX, machine, wish)
+    }
+
+    /// `index` is the memory that the checkpoint's index takes.
+    fn divide(
+        config: &ModelConfig,
+        sizes: Sizes,
+        index: u64,
+        machine: &Machine,
+        wish: Wish,
+    ) -> Result<Self, Error> {
         let budget = budget(wish.memory, machine)?;
         let together = wish.together.unwrap_or(1).max(1);
         let states = |positions: usize| State::bytes(config, positions).saturating_mul(together as u64);
@@ -124,7 +142,7 @@ impl Plan {
                 CONTEXTS.into_iter().filter(fits).map(capped).collect()
             }
         };
-        let program = Bytes(PROGRAM + checkpoint.index_bytes() as u64 + config.vocabulary as u64 * PER_ID);
+        let program = Bytes(PROGRAM + index + config.vocabulary as u64 * PER_ID);
         // Each turn has a token in every pass.
         let chunk = CHUNK.max(together);
         let activations = activations(config, chunk, together);

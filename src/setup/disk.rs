@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
 
-pub use scratch::Scratch;
+pub use scratch::{Next, Scratch};
 
 use crate::store::ReaderKind;
 use crate::sys::buffer::{ALIGN, Buffer};

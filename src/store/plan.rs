@@ -4,7 +4,7 @@ use super::error::Error;
 use super::experts::slot_bytes;
 use super::schedule::{Form, Schedule};
 use crate::checkpoint::Checkpoint;
-use crate::sys::buffer::window;
+use crate::sys::buffer::{ALIGN, window};
 use crate::units::Bytes;
 
 /// What the store must know of a checkpoint to plan for it.
@@ -34,6 +34,27 @@ pub struct Sizes {
 pub(super) const TILES: [(usize, usize); 4] = [(4 << 20, 16), (4 << 20, 8), (2 << 20, 6), (1 << 20, 3)];
 
 impl Sizes {
+    /// Of the model as it was released, for those who ask what it would take before they have it. What tiles take is
+    /// about that.
+    pub const fn released() -> Self {
+        const MATRICES: u64 = 111_000_000_000;
+        const fn tiled(target: usize) -> (u64, u64) {
+            (MATRICES + MATRICES / 500, target as u64 + 2 * ALIGN as u64)
+        }
+        let [(a, _), (b, _), (c, _), (d, _)] = TILES;
+        Self {
+            vectors: 80_000_000,
+            matrices: MATRICES,
+            tiled: [tiled(a), tiled(b), tiled(c), tiled(d)],
+            expert: 17_547_264,
+            slot: 17_555_456,
+            experts: 82_432,
+            woken: 1472,
+            top_k: 16,
+            embedding_row: 14_336,
+        }
+    }
+
     /// Of a checkpoint.
     pub fn of(checkpoint: &Checkpoint) -> Self {
         let config = checkpoint.config();
@@ -178,27 +199,11 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// The released checkpoint's.
-    fn released() -> Sizes {
-        let matrices = 111_000_000_000;
-        Sizes {
-            vectors: 80_000_000,
-            matrices,
-            tiled: TILES.map(|(target, _)| (matrices + matrices / 500, target as u64 + 8192)),
-            expert: 17_547_264,
-            slot: 17_555_456,
-            experts: 82_432,
-            woken: 1472,
-            top_k: 16,
-            embedding_row: 14_336,
-        }
-    }
-
     const GIB: u64 = 1 << 30;
 
     #[test]
     fn no_plan_spends_more_than_its_budget() {
-        let sizes = released();
+        let sizes = Sizes::released();
         let reserved = Bytes(700 << 20);
         let smallest = Plan::smallest(&sizes, reserved);
         for extra in [0, 1, 1 << 20, 100 << 20, GIB, 8 * GIB, 32 * GIB, 120 * GIB, 2000 * GIB] {
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_trunk_comes_before_a_cache_of_experts() {
-        let sizes = released();
+        let sizes = Sizes::released();
         let plan = |gib| Plan::new(&sizes, Bytes(gib * GIB), Bytes(700 << 20)).unwrap();
         for gib in [3, 8, 32, 96] {
             assert_eq!(plan(gib).slots, 16, "{gib} GiB");
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_byte_more_streams_no_byte_more() {
-        let sizes = released();
+        let sizes = Sizes::released();
         let streamed = |gib| Plan::new(&sizes, Bytes(gib * GIB), Bytes(700 << 20)).unwrap().streamed;
         assert!((3..130).all(|gib| streamed(gib + 1) <= streamed(gib)));
     }

@@ -272,7 +272,7 @@ mod tests {
     fn a_short_file_says_what_was_wanted_and_what_was_there() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("shard");
-        std::fs::write(&path, [7; 10]).unwrap();
+        fs::write(&path, [7; 10]).unwrap();
         let source = Source::open(&path).unwrap();
         let mut buffer = [0; 8];
         source.read_exact_at(&mut buffer, 2).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     fn small_files_have_a_limit_and_folders_are_no_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.json");
-        std::fs::write(&path, b"{}").unwrap();
+        fs::write(&path, b"{}").unwrap();
         assert_eq!(read_small(&path, 2).unwrap(), b"{}");
         assert!(matches!(read_small(&path, 1), Err(Error::TooLarge { found: 2, limit: 1, .. })));
         assert!(read_small(dir.path(), 1).unwrap_err().to_string().contains("not a file"));

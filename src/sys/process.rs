@@ -45,6 +45,18 @@ pub fn thread_seconds() -> Vec<(String, f64)> {
     tasks.filter_map(|task| seconds(task.ok()?.path())).collect()
 }
 
+/// Whether this process may make files in a folder. One that cannot be asked about is one where it may not.
+pub fn may_write(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Bytes that this process has had from devices so far, whatever it read from caches; nothing where the system does not
+/// tell.
+pub fn bytes_from_devices() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
 /// The name of this machine.
 pub fn host() -> String {
     sysinfo::System::host_name().unwrap_or_default()

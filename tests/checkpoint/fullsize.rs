@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use dormouse::checkpoint::{Checkpoint, Dtype, ExpertPart, ModelConfig, Shape, Tensor};
+use dormouse::store::Sizes;
 use serde_json::{Value, json};
 
 use crate::support::{config, tiny};
@@ -158,6 +159,14 @@ fn the_release_opens_into_a_small_index_with_the_totals_of_the_spec() {
     // At most 60 bytes a tensor are asked for. This index has about 8; twice that would be a mistake.
     let each = checkpoint.index_bytes() as u64 / checkpoint.tensors();
     assert!(each <= 16, "{each} bytes a tensor");
+
+    // What the program knows of the release before it has it.
+    assert_eq!(config, ModelConfig::released());
+    let (known, found) = (Sizes::released(), Sizes::of(&checkpoint));
+    assert_eq!(Sizes { tiled: found.tiled, ..known }, found);
+    for ((all, largest), (known_all, known_largest)) in found.tiled.into_iter().zip(known.tiled) {
+        assert!(all.abs_diff(known_all) < all / 100 && largest.abs_diff(known_largest) < largest / 4);
+    }
 
     let [gate, .., up_scale] = checkpoint.expert(92, 895).unwrap();
     assert_eq!(usize::from(gate.shard), 92);

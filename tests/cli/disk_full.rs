@@ -59,3 +59,38 @@ fn a_full_disk_holds_a_turn_up_until_there_is_room() {
     assert!(session.turns[0].ids.iter().map(|id| u64::from(*id)).eq(ids), "all of it is written down");
     assert_eq!(session.turns[0].finish(), undisturbed["finish"].as_str().unwrap());
 }
+
+/// Mounts a disk of four pages for the program's own files, fills it whole, and runs the program on a model elsewhere.
+const FULL_HOME: &str = r#"
+disk=$1; program=$2; shift 2
+mount -t tmpfs -o size=16k tmpfs "$disk" || exit 77
+head -c 16384 /dev/zero > "$disk/filler" 2> /dev/null
+DORMOUSE_HOME=$disk exec "$program" "$@"
+"#;
+
+#[test]
+fn d25_a_full_disk_keeps_no_program_from_starting() {
+    let user = User::new();
+    let disk = user.path("disk");
+    fs::create_dir(&disk).unwrap();
+    let run = |arguments: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", FULL_HOME, "sh"]).arg(&disk);
+        command.arg(env!("CARGO_BIN_EXE_dormouse")).args(arguments.split(' ')).arg("--model").arg(nano());
+        command.output().unwrap()
+    };
+    let output = run("run --prompt Hello --max-tokens 4 --json");
+    if output.status.code() == Some(77) || output.stdout.is_empty() {
+        eprintln!("skipped: no disk of its own for the test: {output:?}");
+        return;
+    }
+    // Settings, verification marks and measured rates cannot be written there, and nobody needs them to be.
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for arguments in ["plan", "verify", "verify --quick", "doctor --no-disk", "config show"] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments}: {}", stderr(&output));
+    }
+    let refused = run("config set threads 2");
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("Make room there"), "{}", stderr(&refused));
+}

@@ -83,7 +83,12 @@ fn bad_settings_name_their_place() {
     fs::create_dir_all(user.path("config/dormouse")).unwrap();
     let config = user.path("config/dormouse/config.toml");
     fs::write(&config, "# mine\nmemmory = \"1GiB\"\n").unwrap();
-    refused(&user, "--prompt a", 2, "config.toml, line 2: there is no setting `memmory`; did you mean `memory`?");
+    refused(
+        &user,
+        "--prompt a",
+        2,
+        "config.toml, line 2: there is no setting `memmory`; did you mean `memory`?",
+    );
     fs::write(&config, "\ntop_p = 7\n").unwrap();
     refused(&user, "--prompt a", 2, "config.toml, line 2): top-p must be");
     fs::remove_file(&config).unwrap();

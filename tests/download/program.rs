@@ -10,7 +10,7 @@ use crate::hub::{Act, Hub, Served};
 use crate::support::{KIB, OTHER, Place, SHARD, model};
 
 /// The program with these arguments, and nothing of the tester's own settings.
-fn command(arguments: &str) -> Command {
+pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -28,7 +28,7 @@ fn download(place: &Place, hub: &Hub, arguments: &str) -> Command {
     command
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 

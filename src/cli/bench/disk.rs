@@ -100,7 +100,7 @@ pub(super) fn set_disk(rates: &mut MeasuredRates, folder: &Path, sweep: &Sweep) 
 }
 
 /// Keeps what was measured for later plans.
-pub(super) fn remember(
+pub(in crate::cli) fn remember(
     resolved: &Resolved,
     change: impl FnOnce(&mut MeasuredRates),
 ) -> Result<(), UserError> {

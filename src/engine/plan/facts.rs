@@ -25,6 +25,12 @@ pub fn before_loading(settings: &Settings) -> Result<PlanFacts, Error> {
     Ok(plan.facts(&machine, settings, threads(settings)))
 }
 
+/// The same for the model as it was released, wherever the settings say that one lies: it need not be there.
+pub fn of_release(settings: &Settings) -> Result<PlanFacts, Error> {
+    let plan = Plan::of_release(&Machine::default(), Wish::of(settings))?;
+    Ok(plan.facts(&memory::machine(), settings, threads(settings)))
+}
+
 impl Plan {
     /// This plan for those who show it, on this machine and with these settings.
     pub fn facts(&self, machine: &Machine, settings: &Settings, threads: usize) -> PlanFacts {

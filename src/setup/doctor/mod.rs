@@ -1,15 +1,22 @@
 //! What this machine can do: a list of checks, what they found, and what to do about it.
 //!
 //! [`examine`] goes through them one by one and tells each as it ends, so that a screen can show them while the slower
-//! ones are still under way. Everything that it reads of the system lies under
-//! [`Subject::root`], so that a test can describe any machine. It changes nothing.
+//! ones (the disk, a checkpoint's headers) are still under way. Everything that it reads of the system lies under
+//! [`Subject::root`], so that a test can describe any machine. It changes nothing: the one thing that it writes is a file
+//! to measure a disk with, which is gone when it ends, however it ends.
 //!
 //! | file | what it looks at |
 //! | --- | --- |
 //! | `machine` | processors, memory, swap, pages, open files, the clock |
 //! | `screen` | the terminal |
+//! | `files` | a checkpoint's files, and its tokenizer |
+//! | `place` | the disk of the target: room, file system, ways of reading, rates |
+//! | `outlook` | what follows: the preset that fits, seconds for a token, the next command |
 
+mod files;
 mod machine;
+mod outlook;
+mod place;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -19,7 +26,12 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+pub use outlook::{Expected, Outlook, Planner};
 pub use screen::Terminal;
+
+use crate::config::Paths;
+use crate::sys::memory;
+use crate::units::{Bytes, Rate};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -74,23 +86,61 @@ impl Check {
 pub struct Subject {
     /// The folder in which `/proc` and `/sys` lie: `/`.
     pub root: PathBuf,
+    /// Where the user's files lie.
+    pub paths: Paths,
     /// The instruction set that the user forces, if any: what `DORMOUSE_CPU` says.
     pub forced_tier: Option<String>,
     /// Where the screen is; nothing where there is none.
     pub terminal: Option<Terminal>,
     /// What the machine takes for now.
     pub now: SystemTime,
+    /// The model, or where it is to go.
+    pub target: Target,
+    /// How long a disk may be measured; nothing where it is not.
+    pub measure: Option<Measure>,
+    /// Who knows what a token costs; without one there is no outlook.
+    pub planner: Option<Planner>,
 }
 
 impl Subject {
-    /// The machine that the program runs on, without a terminal.
-    pub fn here() -> Self {
+    /// The machine that the program runs on: without a terminal, and without a disk's rate or an outlook.
+    pub fn here(paths: Paths, target: Target) -> Self {
         Self {
             root: PathBuf::from("/"),
+            paths,
             forced_tier: std::env::var("DORMOUSE_CPU").ok(),
             terminal: None,
             now: SystemTime::now(),
+            target,
+            measure: None,
+            planner: None,
         }
+    }
+}
+
+/// A folder with a model in it, or for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The folder, which need not exist yet.
+    pub folder: PathBuf,
+    /// Whether the user named it: what is wrong with a folder that nobody asked for is no failure.
+    pub named: bool,
+    /// Whether a model should be there already.
+    pub holds_model: bool,
+}
+
+/// What measuring a disk may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// Bytes of the file that is written where there is no model to read; a quarter of what is free at most.
+    pub size: Bytes,
+    /// Seconds for writing it, and as many for reading.
+    pub seconds: f64,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        Self { size: Bytes(1 << 30), seconds: 6.0 }
     }
 }
 
@@ -99,6 +149,13 @@ impl Subject {
 pub struct Report {
     /// In the order in which they were made.
     pub checks: Vec<Check>,
+    /// How Kimi K3, or the model that was named, would run; nothing where it would not.
+    pub outlook: Option<Outlook>,
+    /// What the disk was measured at: past the page cache, and through it.
+    #[serde(skip)]
+    pub rates: [Option<Rate>; 2],
+    /// The command to go on with.
+    pub next: String,
 }
 
 impl Report {
@@ -119,23 +176,49 @@ pub fn examine(
     stop: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(&Check),
 ) -> Result<Report, Stopped> {
-    let mut report = Report::default();
-    let quick = [
-        machine::processor(subject),
-        machine::cores(subject),
-        machine::memory(subject),
-        machine::swap(subject),
-        machine::huge_pages(subject),
-        machine::open_files(subject),
-        machine::clock(subject),
-        screen::terminal(subject),
-    ];
-    for check in quick {
-        if stop() {
-            return Err(Stopped);
-        }
-        tell(&check);
-        report.checks.push(check);
+    let target = &subject.target;
+    let mut told = Told { stop, tell, checks: Vec::new() };
+    for look in [
+        machine::processor,
+        machine::cores,
+        machine::memory,
+        machine::swap,
+        machine::huge_pages,
+        machine::open_files,
+        machine::clock,
+        screen::terminal,
+    ] {
+        told.take([look(subject)])?;
     }
-    Ok(report)
+    let files = files::files(subject, target);
+    told.take(files.checks)?;
+    let ground = place::Ground::look(subject, target);
+    told.take([place::room_for_model(&ground, target)])?;
+    let reading = place::reading(subject, &ground, &files.shards, stop)?;
+    told.take(reading.checks)?;
+    let checks = told.checks;
+    let machine = memory::machine_at(&subject.root).unwrap_or_else(memory::machine);
+    let outlook = subject.planner.as_ref().and_then(|planner| Outlook::of(planner, &machine, reading.rate));
+    let next = outlook::next(target, &checks, files.begun, outlook.as_ref());
+    Ok(Report { checks, outlook, rates: reading.rates, next })
+}
+
+/// Checks as they come in.
+struct Told<'a> {
+    stop: &'a dyn Fn() -> bool,
+    tell: &'a mut dyn FnMut(&Check),
+    checks: Vec<Check>,
+}
+
+impl Told<'_> {
+    fn take(&mut self, checks: impl IntoIterator<Item = Check>) -> Result<(), Stopped> {
+        for check in checks {
+            if (self.stop)() {
+                return Err(Stopped);
+            }
+            (self.tell)(&check);
+            self.checks.push(check);
+        }
+        Ok(())
+    }
 }

@@ -30,13 +30,34 @@ impl Fake {
         self.file("proc/cpuinfo", &(0..count).map(core).collect::<String>());
     }
 
+    fn paths(&self) -> Paths {
+        let home = self.0.path().join("home");
+        Paths { data: home.clone(), config: home.clone(), state: home }
+    }
+
     fn subject(&self) -> Subject {
         Subject {
             root: self.0.path().to_owned(),
             forced_tier: None,
-            terminal: None,
             now: UNIX_EPOCH + Duration::from_secs(1_796_083_199),
+            planner: Some(Planner::new(|memory, disk| {
+                (memory.0 >= 2_600_000_000).then(|| Expected {
+                    seconds: 40.0,
+                    read: 1 << 37,
+                    touched: 1 << 37,
+                    bound: "disk",
+                    disk: disk.map_or(3e9, |rate| rate.0),
+                    disk_measured: disk.is_some(),
+                    compute: 5e9,
+                    compute_measured: false,
+                })
+            })),
+            ..Subject::here(self.paths(), self.target(false, false))
         }
+    }
+
+    fn target(&self, named: bool, holds_model: bool) -> Target {
+        Target { folder: self.0.path().join("models/k3"), named, holds_model }
     }
 
     fn report(&self) -> Report {
@@ -65,10 +86,12 @@ fn assert_says(check: &Check, status: Status, words: &[&str]) {
 #[test]
 fn a_machine_with_everything_has_nothing_to_do() {
     let report = Fake::new().report();
-    for check in &report.checks {
+    // The disk of this test may have no room for the model; nobody asked for that.
+    for check in report.checks.iter().filter(|check| check.name != "disk") {
         assert_says(check, Status::Ok, &[]);
     }
-    assert_eq!(report.status(), Status::Ok);
+    assert!(report.status() < Status::Fail);
+    assert_eq!(report.outlook.as_ref().unwrap().preset, Some("laptop"));
     assert_says(&named(&report, "processor"), Status::Ok, &["Fast: avx512"]);
     assert_says(&named(&report, "memory"), Status::Ok, &["12.0 GiB free of 16.0 GiB"]);
     assert_says(&named(&report, "clock"), Status::Ok, &["2026-11-30"]);
@@ -127,7 +150,8 @@ fn e09_e10_memory_is_what_the_container_leaves_in_both_generations() {
     // A machine that can only run the small model is no failure.
     fake.file("proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n");
     assert_says(&fake.check("memory"), Status::Warn, &["Enough for the small model", "a larger machine"]);
-    assert_eq!(fake.report().status(), Status::Warn);
+    let report = fake.report();
+    assert_eq!((report.status(), report.outlook, report.next.as_str()), (Status::Warn, None, "dormouse"));
     fake.file("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 2097152 kB\n");
     assert_says(&fake.check("memory"), Status::Warn, &["close other programs"]);
 }
@@ -200,7 +224,102 @@ fn a_terminal_says_what_it_can_show() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_machine_of_this_test_can_be_examined() {
-    let report = examine(&Subject::here(), &|| false, &mut |_| {}).unwrap();
+    let fake = Fake::new();
+    let subject = Subject::here(fake.paths(), fake.target(false, false));
+    let report = examine(&subject, &|| false, &mut |_| {}).unwrap();
     assert!(report.checks.iter().all(|check| !check.finding.is_empty()));
     assert!(Path::new("/proc/cpuinfo").exists() && !named(&report, "processor").finding.contains("tell"));
+}
+
+#[test]
+fn a_target_on_a_file_system_that_cannot_hold_the_model_is_refused_where_it_was_asked_for() {
+    let fake = Fake::new();
+    let mount = |kind: &str, options: &str| {
+        let at = fake.0.path().canonicalize().unwrap();
+        let list = format!("22 1 259:2 / {} {options} - {kind} /dev/x rw\n", at.display());
+        fake.file("proc/self/mountinfo", &list);
+    };
+    let check = |named| {
+        let subject = Subject { target: fake.target(named, false), ..fake.subject() };
+        let report = examine(&subject, &|| false, &mut |_| {}).unwrap();
+        let disk = report.checks.iter().find(|check| check.name == "disk").unwrap().clone();
+        (disk, report.next)
+    };
+    mount("ext4", "ro");
+    assert_says(&check(true).0, Status::Fail, &["ext4", "Nothing can be written"]);
+    assert_says(&check(false).0, Status::Warn, &["Nothing can be written"]);
+    mount("tmpfs", "rw");
+    let (disk, next) = check(true);
+    assert_says(&disk, Status::Fail, &["tmpfs"]);
+    assert_eq!(next, "dormouse");
+}
+
+/// A copy of the small model of the repository, as if it had been fetched.
+fn fetched(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn d26_a_models_files_are_looked_at_and_the_wrong_one_is_named() {
+    let fake = Fake::new();
+    let target = fake.target(true, true);
+    let report =
+        || examine(&Subject { target: target.clone(), ..fake.subject() }, &|| false, &mut |_| {}).unwrap();
+    assert_says(&named(&report(), "model"), Status::Fail, &["config.json"]);
+    fetched(&target.folder);
+    let whole = report();
+    assert_says(&named(&whole, "model"), Status::Warn, &["4 shards", "nobody here knows", "--repair"]);
+    assert_says(&named(&whole, "tokenizer"), Status::Ok, &["ids"]);
+    assert!(
+        whole.next.starts_with("dormouse --model ") && whole.next.ends_with(" --preset laptop"),
+        "{}",
+        whole.next
+    );
+    // With a list it is known what is missing.
+    let shard = "model-00002-of-00004.safetensors";
+    let size = fs::metadata(target.folder.join(shard)).unwrap().len();
+    let record = serde_json::json!({
+        "repo": "o/n", "revision": "main", "commit": "a".repeat(40), "complete": false,
+        "files": [{ "path": shard, "size": size, "digest": format!("sha256:{}", "a".repeat(64)) }],
+    });
+    fs::write(target.folder.join(".dormouse-download.json"), record.to_string()).unwrap();
+    assert_says(&named(&report(), "model"), Status::Warn, &["1 of 1 files were never held", "verify --deep"]);
+    fs::write(target.folder.join(shard), b"short").unwrap();
+    let short = report();
+    assert_says(&named(&short, "model"), Status::Fail, &[shard, "5 bytes long", "dormouse download"]);
+    assert!(short.next.starts_with("dormouse download "), "{}", short.next);
+    fs::write(target.folder.join("tiktoken.model"), b"").unwrap();
+    fs::remove_file(target.folder.join(".dormouse-download.json")).unwrap();
+    fs::copy(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano").join(shard),
+        target.folder.join(shard),
+    )
+    .unwrap();
+    let report = report();
+    assert_says(&named(&report, "tokenizer"), Status::Fail, &["tiktoken.model", "--repair"]);
+    assert_eq!(report.status(), Status::Fail);
+}
+
+#[test]
+fn a_disk_is_measured_and_nothing_is_left_behind() {
+    let fake = Fake::new();
+    fs::create_dir_all(fake.target(true, false).folder).unwrap();
+    let measure = Some(Measure { size: Bytes(64 << 20), seconds: 0.3 });
+    let subject = Subject { measure, target: fake.target(true, false), ..fake.subject() };
+    let report = examine(&subject, &|| false, &mut |_| {}).unwrap();
+    let rate = named(&report, "disk rate");
+    assert!(rate.finding.contains("B/s") || rate.status == Status::Warn, "{rate:?}");
+    assert_eq!(fs::read_dir(&subject.target.folder).unwrap().count(), 0);
+    // Stopped in the middle of it, nothing is left either.
+    let asked = std::cell::Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 14
+    };
+    assert_eq!(examine(&subject, &stop, &mut |_| {}).map(|_| ()), Err(Stopped));
+    assert_eq!(fs::read_dir(&subject.target.folder).unwrap().count(), 0);
 }

@@ -54,8 +54,8 @@ pub(super) use partial::judge;
 pub const REPO: &str = "moonshotai/Kimi-K3";
 /// The hub that has it.
 pub const ENDPOINT: &str = "https://huggingface.co";
-/// About how many bytes it has, for whoever has not asked the hub yet.
-pub const ABOUT: u64 = 1_560_000_000_000;
+/// About how many bytes it has, for whoever has not asked the hub yet: its 96 shards, and a little for the other files.
+pub const ABOUT: u64 = 1_560_950_000_000;
 /// Bytes that are made safe at once.
 pub const BLOCK: u64 = 64 << 20;
 /// Files that are fetched at once.

@@ -274,18 +274,18 @@ pub fn standing(paths: &Paths, folder: &Path) -> Standing {
     }
 }
 
-/// What a chat on a model says that was never verified: once for each folder, and then no more.
+/// What a chat on a model says that was never verified: once for each folder, and then no more. It is one line, since a
+/// screen may have no more for it.
 pub fn first_warning(paths: &Paths, folder: &Path) -> Option<String> {
-    let why = match standing(paths, folder) {
+    let depth = match standing(paths, folder) {
         Standing::Verified => return None,
-        Standing::Unverified { files, of } => {
-            format!("{files} of the model's {of} files were never held against their published digests")
-        }
-        Standing::Unpublished => "the model's files were never held against published digests".to_owned(),
+        Standing::Unverified { .. } => "--deep",
+        // There is nothing here to hold it against; a repair asks the hub for that.
+        Standing::Unpublished => "--repair",
     };
-    let mut marks = Marks::read(paths, folder);
-    let way = format!("`dormouse verify --deep --model {}` does it", folder.display());
-    marks.say_once().then(|| format!("{why}: {way}."))
+    let told =
+        || format!("This model was never verified: dormouse verify {depth} --model {}", folder.display());
+    Marks::read(paths, folder).say_once().then(told)
 }
 
 /// A time as a number, for comparing: nanoseconds since 1970.

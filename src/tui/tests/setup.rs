@@ -10,7 +10,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use super::{Bench, outcome};
 use crate::config::{Paths, Preset};
 use crate::protocol::{Command, Event, Finish};
-use crate::setup::doctor::{Check, Status, Subject};
+use crate::setup::doctor::{Check, Status, Subject, Target};
 use crate::setup::download::{self, Connection, Event as Fetch, Snapshot, State, Trouble, Wanted};
 use crate::setup::wizard::{Failure, Files, Holds, Kept, Look, News, Order, Start, Step};
 use crate::tui::app::{App, Effect, Msg};
@@ -25,7 +25,10 @@ fn bench(start: Start) -> Bench {
     let setup = SetUp {
         start: Start { place: K3.into(), home: Some(folder()), memory: 40_000_000_000, ..start },
         fetch: download::Options::new(K3.into()),
-        subject: Subject::here(),
+        subject: Subject::here(
+            Paths { data: folder(), config: folder(), state: folder() },
+            Target { folder: K3.into(), named: false, holds_model: false },
+        ),
         paths: Paths { data: folder(), config: folder(), state: folder() },
     };
     let mut bench = Bench::new();
