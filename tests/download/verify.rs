@@ -16,7 +16,8 @@ const SHARD: &str = "model-00002-of-00004.safetensors";
 fn nano() -> Vec<Served> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/nano");
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<Served> = entries.filter(|path| path.is_file()).map(|path| Served::of(&path)).collect();
+    let mut files: Vec<Served> =
+        entries.filter(|path| path.is_file()).map(|path| Served::of(&path)).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }
