@@ -2,10 +2,12 @@
 //!
 //! Commands go down a bounded channel, events come up another, and every event of a turn carries its [`TurnId`], so
 //! that a late one can be dropped. Numbers do not travel as events: the engine writes them into [`Telemetry`], and
-//! whoever shows them samples it. A turn is stopped through its [`CancelFlag`], which does not queue behind anything.
+//! whoever shows them samples it. A turn is stopped through its [`CancelFlag`], and held up through its [`PauseFlag`]:
+//! neither queues behind anything.
 
 mod count;
 mod error;
+mod flags;
 mod layers;
 mod limits;
 mod message;
@@ -15,12 +17,12 @@ mod took;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_channel::{Receiver, Sender};
 
 pub use count::{Count, Counter};
 pub use error::{ExitCode, UserError};
+pub use flags::{CancelFlag, PauseFlag};
 pub use layers::{LayerCost, WATCHED_LAYERS};
 pub use limits::{Limit, Limits, ParseLimitError, Reached};
 pub use message::{Arguments, Conversation, Message, ResponseFormat, Thinking, ToolCall, ToolChoice};
@@ -38,22 +40,6 @@ pub const EVENTS: usize = 1024;
 /// Which turn an event belongs to. Unique within one run of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnId(pub u64);
-
-/// Set by whoever wants the turn to stop; read by the engine between row tiles, experts and waits.
-#[derive(Clone, Debug, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
-
-impl CancelFlag {
-    /// Asks the turn to stop.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the turn was asked to stop.
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// The two ends of the channels that the screen (or a headless run) holds, and the numbers beside them.
 #[derive(Clone, Debug)]
@@ -135,6 +121,8 @@ pub struct TurnRequest {
     pub logits: bool,
     /// Stops the turn.
     pub cancel: CancelFlag,
+    /// Holds the turn up between two tokens.
+    pub pause: PauseFlag,
 }
 
 /// What the model reads.
@@ -308,6 +296,17 @@ pub struct Outcome {
     pub tokens: Vec<TokenCost>,
     /// What the turn waited for.
     pub waits: Waits,
+    /// The context, where it had no room for the prompt or for more of an answer.
+    pub full: Option<ContextFull>,
+}
+
+/// A context without room for a prompt, or for more of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextFull {
+    /// Tokens of the prompt.
+    pub prompt: usize,
+    /// Positions of the context.
+    pub limit: usize,
 }
 
 impl Outcome {
@@ -328,6 +327,7 @@ impl Outcome {
             experts: ExpertCounts { requests: 0, resident: 0, reads: 0, bytes: 0 },
             tokens: Vec::new(),
             waits: Waits { late: 0, in_time: 0, waited_s: 0.0 },
+            full: None,
         }
     }
 }

@@ -63,10 +63,11 @@ fn assert_same(what: &str, found: &[u32], expected: &[u32]) {
     }
 }
 
+/// S04: also around the size of a chunk.
 #[test]
-fn chunks_of_any_size() {
+fn s04_chunks_of_any_size() {
     let expected = plain();
-    for chunk in [2, 3, 7, 64, IDS] {
+    for chunk in [2, 3, 7, 63, 64, 65, IDS] {
         assert_same(&format!("chunks of {chunk}"), &run(Setup::default(), chunk), expected);
     }
 }

@@ -14,6 +14,8 @@ mod program;
 mod reading;
 #[path = "pty/scripted.rs"]
 mod scripted;
+#[path = "pty/sessions.rs"]
+mod sessions;
 #[path = "pty/setup.rs"]
 mod setup;
 #[path = "pty/terminal.rs"]

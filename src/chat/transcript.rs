@@ -7,6 +7,8 @@ use crate::protocol::{Conversation, Finish, Message, Outcome, Part, Thinking, To
 pub struct Transcript {
     /// What the model is told before everything else.
     pub system: Option<String>,
+    /// So many of the oldest turns are not shown to the model any more.
+    pub dropped: usize,
     turns: Vec<Turn>,
 }
 
@@ -15,6 +17,8 @@ pub struct Transcript {
 pub struct Turn {
     /// The name under which the engine speaks of it.
     pub id: TurnId,
+    /// The turn that it follows; none where it begins the conversation.
+    pub follows: Option<TurnId>,
     /// What the user wrote.
     pub user: String,
     /// The model's reasoning so far, finished or not.
@@ -23,6 +27,8 @@ pub struct Turn {
     pub answer: String,
     /// The tools it tried to call.
     pub tool_calls: Vec<ToolCall>,
+    /// The ids that were generated for it so far.
+    pub ids: Vec<u32>,
     /// How it ended; nothing while it runs.
     pub outcome: Option<Outcome>,
 }
@@ -60,14 +66,50 @@ impl Turn {
 impl Transcript {
     /// Opens a turn with what the user wrote.
     pub fn begin(&mut self, id: TurnId, user: String) {
+        let follows = self.turns.last().map(|turn| turn.id);
         self.turns.push(Turn {
             id,
+            follows,
             user,
             thinking: String::new(),
             answer: String::new(),
             tool_calls: Vec::new(),
+            ids: Vec::new(),
             outcome: None,
         });
+    }
+
+    /// Notes a generated id.
+    pub fn token(&mut self, id: TurnId, token: u32) {
+        if let Some(turn) = self.running(id) {
+            turn.ids.push(token);
+        }
+    }
+
+    /// Opens the last turn again, which is to go on. Gives what it has generated.
+    pub fn reopen(&mut self) -> Option<&[u32]> {
+        let turn = self.turns.last_mut()?;
+        turn.outcome = None;
+        Some(&turn.ids)
+    }
+
+    /// Takes back what a turn that goes on has said: the engine tells all of it anew.
+    pub fn retell(&mut self, id: TurnId) {
+        if let Some(turn) = self.running(id) {
+            turn.thinking.clear();
+            turn.answer.clear();
+            turn.tool_calls.clear();
+        }
+    }
+
+    /// Takes the turns from this place on away.
+    pub fn split_off(&mut self, at: usize) -> Vec<Turn> {
+        self.turns.split_off(at.min(self.turns.len()))
+    }
+
+    /// Puts a turn, which is over, after the others.
+    pub fn append(&mut self, turn: Turn) {
+        self.turns.push(turn);
     }
 
     /// Adds a piece of the model's output. One for a turn that is over, or that is not known, is dropped: it is late.
@@ -83,6 +125,10 @@ impl Transcript {
     /// Closes a turn. What was said until then stays, however it ended.
     pub fn finish(&mut self, id: TurnId, outcome: Outcome) {
         if let Some(turn) = self.running(id) {
+            // Fewer are told of a turn that failed before it took up what it had.
+            if outcome.ids.len() > turn.ids.len() {
+                turn.ids.clone_from(&outcome.ids);
+            }
             turn.outcome = Some(outcome);
         }
     }
@@ -94,17 +140,19 @@ impl Transcript {
 
     /// The conversation as the model is to read it next.
     ///
-    /// It holds what the screen shows, but for turns that are [lost](Turn::is_lost): a prompt that was refused, for its
+    /// It holds what the screen shows, but for the oldest turns where the user has dropped them, and for turns that are
+    /// [lost](Turn::is_lost): a prompt that was refused, for its
     /// length for example, would be refused again with every message after it, and whoever sends a question again would
     /// have asked it twice. A turn that was stopped or failed later keeps what it said. Of one that was stopped before
     /// it said anything only the user's message stays: an empty answer would teach the model to be silent, while two
     /// messages of the user in a row are legal in the format, and he has seen his own words on the screen.
     pub fn conversation(&self, thinking: Thinking) -> Conversation {
-        let mut messages = Vec::with_capacity(2 * self.turns.len() + 1);
+        let mut conversation = Conversation { messages: Vec::new(), thinking, ..Conversation::default() };
+        let messages = &mut conversation.messages;
         if let Some(system) = &self.system {
             messages.push(Message::System { name: None, content: vec![system.clone()], tools: None });
         }
-        for turn in self.turns.iter().filter(|turn| !turn.is_lost()) {
+        for turn in self.turns.iter().skip(self.dropped).filter(|turn| !turn.is_lost()) {
             messages.push(Message::user(turn.user.clone()));
             if !turn.is_silent() {
                 messages.push(Message::Assistant {
@@ -115,7 +163,16 @@ impl Transcript {
                 });
             }
         }
-        Conversation { messages, thinking, ..Conversation::default() }
+        conversation
+    }
+
+    /// The conversation as the model read it for the last turn, which is open: up to its message.
+    pub fn question(&self, thinking: Thinking) -> Conversation {
+        let mut conversation = self.conversation(thinking);
+        if self.turns.last().is_some_and(|turn| !turn.is_silent()) {
+            conversation.messages.pop();
+        }
+        conversation
     }
 
     fn running(&mut self, id: TurnId) -> Option<&mut Turn> {
@@ -160,6 +217,43 @@ mod tests {
                 ..Conversation::default()
             }
         );
+    }
+
+    /// A turn that goes on reads what it read before, and is told what it had said.
+    #[test]
+    fn a_turn_is_taken_up_again() {
+        let mut transcript = Transcript::default();
+        transcript.begin(TurnId(1), "first".to_owned());
+        let question = transcript.question(Thinking::Low);
+        assert_eq!(question, transcript.conversation(Thinking::Low));
+        for (id, text) in [(7, "One "), (8, "two")] {
+            transcript.token(TurnId(1), id);
+            transcript.push(TurnId(1), Part::Answer(text.to_owned()));
+        }
+        transcript.finish(TurnId(1), outcome(Finish::Error));
+        assert_eq!(transcript.reopen(), Some(&[7, 8][..]));
+        assert_eq!(transcript.question(Thinking::Low), question);
+        assert_eq!(transcript.turns()[0].answer, "One two", "it stays until it is told anew");
+        transcript.retell(TurnId(1));
+        assert!(transcript.turns()[0].is_silent());
+        transcript.finish(TurnId(1), Outcome { ids: vec![7, 8, 9], ..outcome(Finish::Stop) });
+        assert_eq!(transcript.turns()[0].ids, [7, 8, 9]);
+    }
+
+    #[test]
+    fn dropped_turns_are_kept_and_not_shown_to_the_model() {
+        let mut transcript = Transcript { system: Some("Be brief.".to_owned()), ..Transcript::default() };
+        for (id, text) in [(1, "first"), (2, "second")] {
+            transcript.begin(TurnId(id), text.to_owned());
+            transcript.push(TurnId(id), Part::Answer("Yes.".to_owned()));
+            transcript.finish(TurnId(id), outcome(Finish::Stop));
+        }
+        transcript.dropped = 1;
+        transcript.begin(TurnId(3), "third".to_owned());
+        let messages = transcript.conversation(Thinking::Low).messages;
+        assert!(matches!(&messages[0], Message::System { .. }));
+        assert_eq!((messages.len(), &messages[1]), (4, &Message::user("second")));
+        assert_eq!((transcript.turns().len(), transcript.turns()[2].follows), (3, Some(TurnId(2))));
     }
 
     #[test]

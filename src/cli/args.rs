@@ -137,6 +137,9 @@ pub(super) enum Verb {
         /// Chat on in this session
         #[arg(long, value_name = "ID")]
         session: Option<String>,
+        /// Choose a session first
+        #[arg(long, conflicts_with = "session")]
+        pick: bool,
     },
     /// Generate one turn on standard output
     Run(Run),
@@ -207,6 +210,9 @@ pub(super) enum Sessions {
     Show {
         /// Name of the session
         id: String,
+        /// All its branches, not only the one that is gone on with
+        #[arg(long)]
+        all: bool,
     },
     /// Give a session another title
     Rename {
@@ -222,6 +228,9 @@ pub(super) enum Sessions {
         /// Markdown, messages as OpenAI has them, or one line of generated ids for each turn
         #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
         format: ExportFormat,
+        /// All its branches, one after another, and not only the one that is gone on with
+        #[arg(long)]
+        all: bool,
     },
     /// Delete a session for good
     Delete {

@@ -23,7 +23,7 @@ use super::{Done, input, json, no_resource, output, settings};
 use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, Conversation, EngineLink, Event, ExitCode, Finish, Message, ModelFacts, Outcome,
-    Prompt as Input, Settings, TurnId, TurnRequest, UserError,
+    PauseFlag, Prompt as Input, Settings, TurnId, TurnRequest, UserError,
 };
 use crate::session::{End, Folder, PromptDigest};
 use crate::sys::signals::StopSignal;
@@ -95,6 +95,7 @@ struct Running {
     kept: KeptTurn,
     report: Report,
     cancel: CancelFlag,
+    pause: PauseFlag,
     began: Instant,
     /// Tokens that an earlier run has generated.
     before: usize,
@@ -232,7 +233,7 @@ impl Batch<'_> {
         let Terms { sampling, max_tokens, limits, allowed_from } = kept.begin(facts);
         let mut report = Report { file: Some(prompt.name.clone()), ..Report::default() };
         report.loaded(facts);
-        let cancel = CancelFlag::default();
+        let (cancel, pause) = (CancelFlag::default(), PauseFlag::default());
         let before = generated.len();
         let request = TurnRequest {
             turn,
@@ -245,9 +246,11 @@ impl Batch<'_> {
             prefill_chunk: self.args.prefill_chunk,
             logits: false,
             cancel: cancel.clone(),
+            pause: pause.clone(),
         };
         let began = Instant::now();
-        self.running.insert(turn, Running { prompt, kept, report, cancel, began, before, refused: None });
+        self.running
+            .insert(turn, Running { prompt, kept, report, cancel, pause, began, before, refused: None });
         send(link, Command::Generate(Box::new(request)))
     }
 
@@ -266,7 +269,7 @@ impl Batch<'_> {
             }
             Event::Token { turn, id, channel } => {
                 if let Some(running) = self.running.get(&turn)
-                    && let Err(error) = running.kept.token(id, channel, || stop.is_set())
+                    && let Err(error) = running.kept.token(id, channel, &running.pause, || stop.is_set())
                 {
                     self.broken.get_or_insert(error);
                 }

@@ -7,12 +7,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use super::args::Common;
 use super::settings::Resolved;
 use super::setup::{self, Setup};
-use super::words::Words;
+use super::words::ScreenWords;
 use super::{Done, error, kept, no_resource, settings};
 use crate::config::{Paths, Remembered};
 use crate::engine::{self, sampler};
 use crate::protocol::{Event, ExitCode, UserError};
-use crate::session::{Folder, Opened};
+use crate::session::Folder;
 use crate::setup as model;
 use crate::tui::{self, Exit, Files, Keeper, Options};
 
@@ -32,6 +32,8 @@ pub(super) enum Which<'a> {
     Last,
     /// The one of this name.
     Named(&'a str),
+    /// One that the user chooses on the screen.
+    Picked,
 }
 
 /// Starts the engine and hands it to the screen.
@@ -41,7 +43,7 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
     // Before the small model is laid out: a script that forgot `run` should leave nothing behind.
     tui::check_terminal()?;
     let folder = kept::folder(&resolved.paths);
-    let opened = open(&folder, &mut resolved, which)?;
+    let id = id_of(&folder, &mut resolved, which)?;
     let first = matches!(which, Which::New) && resolved.model.is_none() && is_new(&resolved.paths);
     let setup = setup::on_screen(&resolved, asked, first)?;
     let settings = resolved.settings()?;
@@ -67,27 +69,31 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
             copied: resolved.paths.copied(),
             draft: resolved.paths.draft(),
         }),
+        pick: matches!(which, Which::Picked),
         settings,
         setup: Some(setup),
         ..Options::default()
     };
-    let mut keeper = Keeper::new(folder, full.to_string_lossy().into_owned(), name.unwrap_or_default());
-    if let Some((id, Opened { session, damage, journal })) = opened {
-        let words = Words::of(&full)?;
-        if session.header.model != words.digest {
-            return Err(kept::other_model(&id, &session, &full));
+    let mut words = ScreenWords::of(full.clone());
+    let mut keeper =
+        Keeper::new(folder.clone(), full.to_string_lossy().into_owned(), name.unwrap_or_default());
+    if let Some(id) = id {
+        let (opening, journal) = tui::open(&folder, id.clone(), &mut words)?;
+        options.opening = Some(opening);
+        if let Some(journal) = journal {
+            keeper = keeper.going_on(id, journal);
         }
-        options.transcript = words.transcript(&session, session.turns.len(), &id);
-        options.notice = damage.map(|damage| format!("Session {id}: {damage}; they are in {id}.lost now."));
-        if let Some(turn) = session.turns.last().filter(|_| !resolved.limits_typed) {
-            options.limits = turn.start.limits;
+        if let Some(limits) = options.opening.as_ref().and_then(tui::Opening::limits)
+            && !resolved.limits_typed
+        {
+            options.limits = limits;
         }
-        options.session = Some(id.clone());
-        keeper = keeper.going_on(id, journal);
     }
     if options.notice.is_none() && !demo {
         options.notice = model::verify::first_warning(&resolved.paths, &full);
     }
+    let keeper =
+        keeper.with_words(Box::new(words)).map_err(|error| no_resource("a thread for sessions", &error))?;
     let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
     let events = link.events.clone();
     let exit = tui::run(options, link, Some(keeper));
@@ -120,14 +126,10 @@ fn is_new(paths: &Paths) -> bool {
     !traces.iter().any(|path| path.exists())
 }
 
-/// Opens the session that was asked for. Where the user names no model, it is that of the session.
-fn open(
-    folder: &Folder,
-    resolved: &mut Resolved,
-    which: Which<'_>,
-) -> Result<Option<(String, Opened)>, UserError> {
+/// The session that was asked for, if one was. Where the user names no model, it is that of the session.
+fn id_of(folder: &Folder, resolved: &mut Resolved, which: Which<'_>) -> Result<Option<String>, UserError> {
     let id = match which {
-        Which::New => return Ok(None),
+        Which::New | Which::Picked => return Ok(None),
         Which::Named(id) => id.to_owned(),
         Which::Last => {
             let readable = folder.list()?.into_iter().find(|entry| entry.content.is_ok());
@@ -142,6 +144,5 @@ fn open(
     if resolved.model.is_none() {
         resolved.model = kept::model_of(&resolved.paths, &id);
     }
-    let opened = folder.open(&id)?;
-    Ok(Some((id, opened)))
+    Ok(Some(id))
 }

@@ -6,7 +6,7 @@ use super::output::clean;
 use crate::protocol::{ExitCode, UserError};
 use crate::setup::seal;
 use crate::setup::wizard::Failure;
-use crate::{config, session, setup};
+use crate::{config, setup};
 
 /// Prints a failure to standard error. File names and stored text in it may hold control codes; they stay out.
 pub(super) fn print(error: &UserError) {
@@ -103,21 +103,5 @@ impl From<setup::Error> for UserError {
                     .with_hint("Install it again.")
             }
         }
-    }
-}
-
-impl From<session::Error> for UserError {
-    fn from(error: session::Error) -> Self {
-        let (code, hint) = match &error {
-            session::Error::Missing { .. } => (ExitCode::Usage, "`dormouse sessions list` shows all."),
-            session::Error::InUse { .. } => (ExitCode::Usage, "Leave the other one first."),
-            session::Error::Id { .. } | session::Error::Exists { .. } => (ExitCode::Usage, ""),
-            session::Error::Foreign { .. } => (ExitCode::Usage, "Delete the file, or name another session."),
-            session::Error::Version { .. } => (ExitCode::Usage, "Open it with the version that wrote it."),
-            session::Error::Read(_) | session::Error::Io { .. } => {
-                (ExitCode::Resources, "Sessions lie in the user's data folder; DORMOUSE_HOME names another.")
-            }
-        };
-        Self::new(code, "The session cannot be used", error.to_string()).with_hint(hint)
     }
 }

@@ -11,7 +11,7 @@ use super::words::Words;
 use crate::config::Paths;
 use crate::engine::sampler;
 use crate::protocol::{
-    Channel, ExitCode, Finish, Limits, ModelFacts, Prompt, Sampling, Thinking, TurnId, UserError,
+    Channel, ExitCode, Finish, Limits, ModelFacts, PauseFlag, Prompt, Sampling, Thinking, TurnId, UserError,
 };
 use crate::session::{
     Damage, End, Error, Folder, Header, Journal, Opened, PromptDigest, Record, Session, Trouble, Turn,
@@ -95,20 +95,24 @@ impl KeptTurn {
     ) -> Result<(Self, Prompt, Vec<u32>), UserError> {
         let words = Words::of(model)?;
         let (session, journal) = journal(&folder(&resolved.paths), id, &words, model, text.is_some())?;
-        let (plan, generated, before) = if let Some(user) = text {
+        let mut before = session.branch();
+        let (plan, generated, dropped) = if let Some(user) = text {
             let (thinking, terms) = (resolved.thinking, Terms::asked(run, resolved));
-            (Plan::New { user, thinking, terms }, Vec::new(), session.turns.len())
+            let dropped = before.last().map_or(0, |turn| turn.dropped);
+            (Plan::New { user, thinking, terms }, Vec::new(), dropped)
         } else {
             let turn = to_go_on(id, &session)?;
+            before.pop();
             let allowed_from = turn.allowed_from();
             let plan = Plan::GoOn { start: turn.start.clone(), prompt: turn.prompt, allowed_from };
-            (plan, turn.ids.clone(), session.turns.len() - 1)
+            (plan, turn.ids.clone(), turn.dropped)
         };
         let (user, thinking) = match &plan {
             Plan::New { user, thinking, .. } => (user, *thinking),
             Plan::GoOn { start, .. } | Plan::Over { start, .. } => (&start.user, start.thinking),
         };
-        let mut transcript = words.transcript(&session, before, id);
+        let mut transcript = words.transcript(&before, id);
+        transcript.dropped = dropped;
         transcript.begin(TurnId(0), user.clone());
         let prompt = Prompt::Chat(transcript.conversation(thinking));
         Ok((Self { journal, plan, begun: false }, prompt, generated))
@@ -197,12 +201,13 @@ impl KeptTurn {
         }
     }
 
-    /// Writes a token down. While the disk is full this waits, and with it, before long, the engine; `stopped` says
-    /// whether the user would rather stop.
+    /// Writes a token down. While the disk is full this waits, and the turn is held up with it through `pause`; `stopped`
+    /// says whether the user would rather stop.
     pub(super) fn token(
         &self,
         id: u32,
         channel: Channel,
+        pause: &PauseFlag,
         stopped: impl Fn() -> bool,
     ) -> Result<(), UserError> {
         self.journal.append(&Record::Token { id, channel });
@@ -210,11 +215,15 @@ impl KeptTurn {
         loop {
             match self.journal.trouble() {
                 Some(trouble @ Trouble::Full { .. }) if !stopped() => {
+                    pause.set(true);
                     tell_once(&mut told, &trouble);
                     thread::sleep(POLL);
                 }
                 Some(trouble @ Trouble::Failed { .. }) => return Err(not_written(&trouble)),
-                _ => return Ok(()),
+                _ => {
+                    pause.set(false);
+                    return Ok(());
+                }
             }
         }
     }
@@ -274,12 +283,14 @@ fn to_go_on<'a>(id: &str, session: &'a Session) -> Result<&'a Turn, UserError> {
         UserError::new(ExitCode::Usage, "There is no turn to go on with", detail)
             .with_hint("Say something with --prompt.")
     };
-    let turn = session.turns.last().ok_or_else(|| nothing(format!("nothing was said in session {id}")))?;
-    if turn.can_go_on() {
-        Ok(turn)
-    } else {
-        Err(nothing(format!("the last turn of session {id} came to its end: {}", turn.finish())))
+    let turn = session.last().ok_or_else(|| nothing(format!("nothing was said in session {id}")))?;
+    if !turn.can_go_on() {
+        return Err(nothing(format!("the last turn of session {id} came to its end: {}", turn.finish())));
     }
+    if session.head.is_some_and(|head| session.is_followed(head)) {
+        return Err(nothing(format!("another branch of session {id} follows its last turn")));
+    }
+    Ok(turn)
 }
 
 pub(super) fn other_model(id: &str, session: &Session, model: &Path) -> UserError {

@@ -93,8 +93,10 @@ fn dispatch(args: &Args) -> Result<Done, UserError> {
             "before a verb it means the chat, and another verb was given",
         )
         .with_hint("`dormouse run --session ID --continue` finishes a turn.")),
-        Some(Verb::Chat { session: None }) => chat::chat(&args.common, Which::New, None),
-        Some(Verb::Chat { session: Some(id) }) => chat::chat(&args.common, Which::Named(id), None),
+        Some(Verb::Chat { session: None, pick }) => {
+            chat::chat(&args.common, if *pick { Which::Picked } else { Which::New }, None)
+        }
+        Some(Verb::Chat { session: Some(id), .. }) => chat::chat(&args.common, Which::Named(id), None),
         Some(Verb::Setup(setup)) => setup::setup(&args.common, setup),
         Some(Verb::Download(download)) => download::run(download),
         Some(Verb::Run(run)) => match (&run.messages_dir, &run.out) {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{error, plan};
+use crate::chat::{Repetition, repetition};
 use crate::protocol::{
     Arguments, Finish, ModelFacts, Outcome, Part, Reused, ReusedFrom, Sample, TokenCost, Took, ToolCall,
     UserError,
@@ -29,6 +30,9 @@ pub(super) struct Report {
     pub(super) limit: Option<String>,
     /// What the chat says under an answer.
     pub(super) took: Took,
+    /// What the model said over and over at the end, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) repetition: Option<Repeated>,
     pub(super) timings: Timings,
     pub(super) bytes: Read,
     pub(super) waits: Waits,
@@ -46,6 +50,13 @@ pub(super) struct Report {
     pub(super) notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<Failure>,
+}
+
+/// A span of tokens that the answer ends with, several times over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Repeated {
+    span: usize,
+    times: usize,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -166,6 +177,7 @@ impl Report {
     /// Takes over how the turn ended.
     pub(super) fn finished(&mut self, outcome: Outcome) {
         self.finish = outcome.finish.as_str();
+        self.repetition = repetition(&outcome.ids).map(|Repetition { span, times }| Repeated { span, times });
         self.ids = outcome.ids;
         self.seed = Some(outcome.seed);
         let Reused { positions, from, took_s } = outcome.reused;
@@ -224,6 +236,18 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loop_is_noted_and_nothing_else_is() {
+        let mut report = Report::default();
+        let finished = |ids: Vec<u32>| Outcome { ids, ..Outcome::new(Finish::Length) };
+        report.finished(finished((0..400).collect()));
+        assert_eq!(report.repetition, None);
+        report.finished(finished((0..400).map(|id| id % 5).collect()));
+        assert_eq!(report.repetition, Some(Repeated { span: 5, times: 80 }));
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["repetition"], serde_json::json!({"span": 5, "times": 80}));
+    }
 
     #[test]
     fn arguments_of_tools_keep_their_form() {

@@ -16,8 +16,8 @@ use super::settings::Resolved;
 use super::{Done, error, input, json, no_resource, settings};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Outcome, Part, Prompt, TurnId,
-    TurnRequest, UserError,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Outcome, Part, PauseFlag, Prompt,
+    TurnId, TurnRequest, UserError,
 };
 use crate::session::End;
 use crate::setup::verify;
@@ -206,7 +206,7 @@ impl Headless<'_> {
         kept: Option<&KeptTurn>,
         mut logits: Option<LogitsFile>,
     ) -> Result<Finish, Halt> {
-        let cancel = CancelFlag::default();
+        let (cancel, pause) = (CancelFlag::default(), PauseFlag::default());
         let request = TurnRequest {
             turn: TurnId(1),
             prompt: work.prompt,
@@ -218,6 +218,7 @@ impl Headless<'_> {
             prefill_chunk: self.args.prefill_chunk,
             logits: logits.is_some(),
             cancel: cancel.clone(),
+            pause: pause.clone(),
         };
         send(link, Command::Generate(Box::new(request)))?;
         let mut stream = Stream::new(stdout());
@@ -234,7 +235,7 @@ impl Headless<'_> {
                 }
                 Some(Event::Token { id, channel, .. }) => {
                     if let Some(kept) = kept {
-                        kept.token(id, channel, || stop.is_set())?;
+                        kept.token(id, channel, &pause, || stop.is_set())?;
                     }
                 }
                 Some(Event::Logits { values, .. }) => {

@@ -30,7 +30,7 @@ pub(super) fn sessions(common: &Common, args: &Sessions) -> Result<Done, UserErr
     let model = resolved.model.as_deref();
     let text = match args {
         Sessions::List => list(&folder)?,
-        Sessions::Show { id } => show(&folder, id, model)?,
+        Sessions::Show { id, all } => show(&folder, id, *all, model)?,
         Sessions::Rename { id, title } => {
             let opened = folder.open(id)?;
             opened.journal.append(&Record::Title(title.clone()));
@@ -40,7 +40,7 @@ pub(super) fn sessions(common: &Common, args: &Sessions) -> Result<Done, UserErr
             opened.journal.flush(|_trouble| false).map_err(not_written)?;
             String::new()
         }
-        Sessions::Export { id, format } => export(&folder, id, *format, model)?,
+        Sessions::Export { id, format, all } => export(&folder, id, *format, *all, model)?,
         Sessions::Delete { id } => {
             let prompts = prompts(&folder, id);
             folder.delete(id)?;
@@ -76,13 +76,22 @@ fn line(entry: &Entry, width: usize) -> String {
     let (id, date) = (&entry.id, session::date(entry.changed));
     match &entry.content {
         Ok((session, damage)) => {
-            let last = session.turns.last().map_or("new", Turn::finish);
+            let last = session.last().map_or("new", Turn::finish);
             let mark = if damage.is_some() { "  (damaged)" } else { "" };
-            let (turns, tokens, title) = (session.turns.len(), session.tokens(), session.title());
+            let (turns, tokens, title) = (session.branch().len(), session.tokens(), session.title());
             let title = title.replace(['\n', '\t'], " ");
             format!("{id:width$}  {date}  {turns:>3} turns  {tokens:>7} tokens  {last:<9}  {title}{mark}\n")
         }
         Err(error) => format!("{id:width$}  {date}  cannot be read: {error}\n"),
+    }
+}
+
+/// The branches that were asked for: all of them, or the one that is gone on with.
+fn branches(session: &Session, all: bool) -> Vec<Vec<&Turn>> {
+    if all {
+        session.ends().into_iter().map(|end| session.branch_to(end)).collect()
+    } else {
+        vec![session.branch()]
     }
 }
 
@@ -111,7 +120,7 @@ fn said(words: &Words, turn: &Turn) -> Said {
     said
 }
 
-fn show(folder: &Folder, id: &str, model: Option<&Path>) -> Result<String, UserError> {
+fn show(folder: &Folder, id: &str, all: bool, model: Option<&Path>) -> Result<String, UserError> {
     let (session, damage) = folder.read(id)?;
     let mut text = format!(
         "{}\nsession {id}, begun {} with {}, {} tokens\n",
@@ -130,54 +139,79 @@ fn show(folder: &Folder, id: &str, model: Option<&Path>) -> Result<String, UserE
     if let Err(error) = &words {
         let _ = writeln!(text, "the text cannot be shown: {error}");
     }
-    for turn in &session.turns {
-        let _ = write!(text, "\n> {}\n", turn.start.user.replace('\n', "\n> "));
-        if let Ok(words) = &words {
-            let said = said(words, turn);
-            if !said.thinking.is_empty() {
-                let _ = write!(text, "\n(thinking) {}\n", said.thinking.trim());
-            }
-            if !said.answer.is_empty() {
-                let _ = write!(text, "\n{}\n", said.answer.trim());
-            }
-            for call in &said.calls {
-                let _ = write!(text, "\n(calls {})\n", call.name);
-            }
+    let branches = branches(&session, all);
+    for (number, branch) in branches.iter().enumerate() {
+        if branches.len() > 1 {
+            let current = if branch.last().copied() == session.last() { ", gone on with" } else { "" };
+            let _ = write!(text, "\n=== branch {} of {}{current}\n", number + 1, branches.len());
         }
-        let reason = turn.end.as_ref().map(|end| end.error.as_str()).filter(|error| !error.is_empty());
-        let _ = write!(
-            text,
-            "\n[{}{}{}, {} tokens, seed {}]\n",
-            turn.finish(),
-            if reason.is_some() { ": " } else { "" },
-            reason.unwrap_or_default(),
-            turn.ids.len(),
-            turn.start.seed
-        );
+        for turn in branch {
+            show_turn(turn, words.as_ref().ok(), &mut text);
+        }
     }
     Ok(text)
+}
+
+fn show_turn(turn: &Turn, words: Option<&Words>, text: &mut String) {
+    if turn.dropped > 0 {
+        let _ = write!(text, "\n[the oldest {} turns are left out from here on]\n", turn.dropped);
+    }
+    let _ = write!(text, "\n> {}\n", turn.start.user.replace('\n', "\n> "));
+    if let Some(words) = words {
+        let said = said(words, turn);
+        if !said.thinking.is_empty() {
+            let _ = write!(text, "\n(thinking) {}\n", said.thinking.trim());
+        }
+        if !said.answer.is_empty() {
+            let _ = write!(text, "\n{}\n", said.answer.trim());
+        }
+        for call in &said.calls {
+            let _ = write!(text, "\n(calls {})\n", call.name);
+        }
+    }
+    let reason = turn.end.as_ref().map(|end| end.error.as_str()).filter(|error| !error.is_empty());
+    let _ = write!(
+        text,
+        "\n[{}{}{}, {} tokens, seed {}]\n",
+        turn.finish(),
+        if reason.is_some() { ": " } else { "" },
+        reason.unwrap_or_default(),
+        turn.ids.len(),
+        turn.start.seed
+    );
 }
 
 fn export(
     folder: &Folder,
     id: &str,
     format: ExportFormat,
+    all: bool,
     model: Option<&Path>,
 ) -> Result<String, UserError> {
     let (session, _damage) = folder.read(id)?;
+    let branches = branches(&session, all);
     if format == ExportFormat::Ids {
         let line = |turn: &Turn| turn.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";
-        return Ok(session.turns.iter().map(line).collect());
+        let of = |branch: &Vec<&Turn>| branch.iter().map(|turn| line(turn)).collect::<String>();
+        return Ok(branches.iter().map(of).collect::<Vec<_>>().join("\n"));
     }
     let words = words(&session, model)?;
-    let turns = session.turns.iter().map(|turn| (turn.start.user.as_str(), said(&words, turn)));
-    Ok(if format == ExportFormat::Openai {
-        let messages: Vec<Value> = turns.flat_map(|(user, said)| openai(user, &said)).collect();
-        format!("{:#}\n", Value::from(messages))
-    } else {
-        let title = session.title();
-        format!("# {title}\n") + &turns.map(|(user, said)| markdown(user, &said)).collect::<String>()
-    })
+    if format == ExportFormat::Openai {
+        let messages = |branch: &Vec<&Turn>| {
+            branch.iter().flat_map(|turn| openai(&turn.start.user, &said(&words, turn))).collect::<Value>()
+        };
+        let mut lists: Vec<Value> = branches.iter().map(messages).collect();
+        let value = if all { Value::from(lists) } else { lists.pop().unwrap_or_else(|| json!([])) };
+        return Ok(format!("{value:#}\n"));
+    }
+    let mut text = format!("# {}\n", session.title());
+    for (number, branch) in branches.iter().enumerate() {
+        if branches.len() > 1 {
+            let _ = write!(text, "\n# Branch {} of {}\n", number + 1, branches.len());
+        }
+        text.extend(branch.iter().map(|turn| markdown(&turn.start.user, &said(&words, turn))));
+    }
+    Ok(text)
 }
 
 /// Both messages of a turn; of a turn that said nothing the user's alone, as the model is shown it.

@@ -14,7 +14,7 @@ use super::{Done, doctor, no_resource};
 use crate::config::{Paths, Preset};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Limits, Prompt, Sampling, Settings, TurnId,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Limits, PauseFlag, Prompt, Sampling, Settings, TurnId,
     TurnRequest, UserError,
 };
 use crate::setup::doctor::{Subject, Terminal};
@@ -238,6 +238,7 @@ impl Script<'_> {
                         prefill_chunk: None,
                         logits: false,
                         cancel: cancel.clone(),
+                        pause: PauseFlag::default(),
                     })),
                 )?,
                 Ok(Event::Finished { outcome, .. }) => {

@@ -1,12 +1,14 @@
 //! From the ids of a session to its text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::kept::other_model;
 use crate::chat::{self, Markers, Parser, Transcript};
 use crate::checkpoint::Checkpoint;
 use crate::protocol::{Conversation, ExitCode, Finish, Outcome, Part, TurnId, UserError};
 use crate::session::{Session, Turn};
 use crate::tokenizer::Tokenizer;
+use crate::tui;
 
 /// What of a model is needed to read a session of it.
 #[derive(Debug)]
@@ -43,10 +45,10 @@ impl Words {
         parts
     }
 
-    /// The first `count` turns of session `id`, each with its end.
-    pub(super) fn transcript(&self, session: &Session, count: usize, id: &str) -> Transcript {
+    /// These turns of session `id`, each with its end.
+    pub(super) fn transcript(&self, turns: &[&Turn], id: &str) -> Transcript {
         let mut transcript = Transcript::default();
-        for (number, turn) in (1..).map(TurnId).zip(session.turns.iter().take(count)) {
+        for (number, turn) in (1..).map(TurnId).zip(turns) {
             transcript.begin(number, turn.start.user.clone());
             for part in self.parts(turn) {
                 transcript.push(number, part);
@@ -54,6 +56,33 @@ impl Words {
             transcript.finish(number, outcome(turn, id));
         }
         transcript
+    }
+}
+
+/// The words of a model for the screen, read when they are needed first.
+#[derive(Debug)]
+pub(super) struct ScreenWords {
+    model: PathBuf,
+    words: Option<Words>,
+}
+
+impl ScreenWords {
+    /// Of the model in this folder.
+    pub(super) const fn of(model: PathBuf) -> Self {
+        Self { model, words: None }
+    }
+}
+
+impl tui::Words for ScreenWords {
+    fn parts(&mut self, id: &str, session: &Session) -> Result<Vec<Vec<Part>>, UserError> {
+        let words = match &mut self.words {
+            Some(words) => words,
+            none => none.insert(Words::of(&self.model)?),
+        };
+        if words.digest != session.header.model {
+            return Err(other_model(id, session, &self.model));
+        }
+        Ok(session.turns.iter().map(|turn| words.parts(turn)).collect())
     }
 }
 

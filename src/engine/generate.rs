@@ -1,5 +1,6 @@
 //! One turn, from a prompt to its last token.
 
+use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,8 @@ use super::worker::Gone;
 use crate::chat::{self, Parser};
 use crate::model::{Rows, Segment};
 use crate::protocol::{
-    Channel, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, Reached, Reused, Telemetry,
-    TokenCost, TurnRequest, UserError,
+    Channel, ContextFull, Event, ExitCode, ExpertCounts, Finish, Outcome, Part, Prompt, Reached, Reused,
+    Telemetry, TokenCost, TurnRequest, UserError,
 };
 use crate::store::Counters;
 use crate::tokenizer::{Decoder, Tokenizer};
@@ -80,11 +81,18 @@ fn check(loaded: &Loaded, prompt: &[u32]) -> Result<(), UserError> {
     check_ids(loaded, prompt)?;
     if prompt.len() >= limit {
         let detail = format!(
-            "the prompt has {} tokens, and the model's context {limit} with the answer",
+            "the prompt has {} tokens, and the context has room for {limit} with the answer",
             prompt.len()
         );
-        return Err(usage("The prompt is too long", detail)
-            .with_hint("Begin a new conversation, or shorten the prompt."));
+        let mut hint = "Begin a new conversation, or shorten the prompt.".to_owned();
+        let most = loaded.model.config().context_limit;
+        if limit < most {
+            let _ = write!(
+                hint,
+                " More memory gives the context more room, and --context N asks for it: up to {most}."
+            );
+        }
+        return Err(usage("The prompt is too long", detail).with_hint(hint));
     }
     Ok(())
 }
@@ -165,6 +173,10 @@ impl Turn {
         let sampler = Sampler::new(request.sampling, (loaded.facts.temperature, loaded.facts.top_p))?;
         self.outcome.seed = sampler.seed();
         let prompt = prompt_ids(loaded, &request.prompt)?;
+        let limit = loaded.facts.context_limit;
+        if prompt.len() >= limit {
+            self.outcome.full = Some(ContextFull { prompt: prompt.len(), limit });
+        }
         check(loaded, &prompt)?;
         let sequence: Vec<u32> = prompt.iter().chain(&request.generated).copied().collect();
         check_ids(loaded, &sequence)?;
@@ -221,8 +233,19 @@ impl Turn {
                 to.events.send(Event::Delta { turn: self.request.turn, part })?;
             }
         }
-        self.outcome.reached = if generated.is_empty() { None } else { self.reached(loaded, positions) };
+        if !generated.is_empty() {
+            self.look_at_limits(loaded, positions);
+        }
         Ok(self.outcome.reached.map(|_| Finish::Length))
+    }
+
+    /// Writes down which limit keeps the turn from drawing another token, if one does.
+    fn look_at_limits(&mut self, loaded: &Loaded, positions: usize) {
+        self.outcome.reached = self.reached(loaded, positions);
+        if self.outcome.reached == Some(Reached::Context) {
+            let prompt = positions - self.outcome.ids.len();
+            self.outcome.full = Some(ContextFull { prompt, limit: loaded.facts.context_limit });
+        }
     }
 
     /// Which limit keeps the turn from drawing another token, if one does, with so many positions before it.
@@ -371,7 +394,7 @@ impl Turn {
             to.events.send(Event::Delta { turn, part })?;
         }
         // Asked before the pass and not only after it: the last token's logits would go nowhere.
-        self.outcome.reached = self.reached(loaded, positions);
+        self.look_at_limits(loaded, positions);
         if self.outcome.reached.is_some() {
             self.ends(Ok(Finish::Length), loaded, to);
         } else if let Some(work) = &mut self.work {

@@ -3,7 +3,8 @@
 //! would get alone.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::generate::{Cost, End, Listeners, Turn};
 use super::load::Loaded;
@@ -11,6 +12,9 @@ use super::telemetry::publish;
 use super::watch::Watch;
 use crate::model::{self, Observer, Segment, State};
 use crate::protocol::{Finish, Phase, Telemetry};
+
+/// How often turns that are held up look whether they may go on.
+const PAUSE_POLL: Duration = Duration::from_millis(20);
 
 /// Takes all turns a step further: those that are new begin, and one pass reads the next tokens of each. Turns that come
 /// to their end stay where they are, with the end in them.
@@ -31,6 +35,12 @@ pub(super) fn step(turns: &mut [Turn], loaded: &mut Loaded, to: Listeners<'_>, o
         }
     }
     under_way.retain(|turn| turn.end.is_none());
+    let is_held_up = |turn: &&mut Turn| turn.request.pause.is_set();
+    if !under_way.is_empty() && under_way.iter().all(is_held_up) {
+        thread::sleep(PAUSE_POLL);
+        return;
+    }
+    under_way.retain(|turn| !turn.request.pause.is_set());
     if !under_way.is_empty() {
         pass(&mut under_way, loaded, to, observer);
     }

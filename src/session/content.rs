@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Error;
 use super::record::{
-    End, FRAME, HEAD, Header, LONGEST, MAGIC, PromptDigest, Record, TurnStart, VERSION, checksum,
+    Branch, End, FRAME, HEAD, Header, LONGEST, MAGIC, PromptDigest, Record, TurnStart, VERSION, checksum,
 };
 use crate::protocol::{Channel, Finish, Reached};
 
@@ -19,8 +19,10 @@ pub struct Session {
     pub header: Header,
     /// The title that it was given.
     pub given_title: Option<String>,
-    /// Its turns, oldest first.
+    /// The turns of all its branches, in the order in which they began.
     pub turns: Vec<Turn>,
+    /// Which of them is the last of the branch that is gone on with.
+    pub head: Option<usize>,
     /// Notes, oldest first.
     pub notes: Vec<String>,
 }
@@ -28,6 +30,10 @@ pub struct Session {
 /// One message of the user, and what the model has generated for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
+    /// Which turn it follows; none where it begins the conversation.
+    pub follows: Option<usize>,
+    /// So many of the oldest turns before it are not shown to the model.
+    pub dropped: usize,
     /// The message, and how it is to be answered.
     pub start: TurnStart,
     /// What it was rendered to, with all messages before it.
@@ -43,12 +49,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether more of it could have come: it was cut, stopped, held up by a limit of its thinking or answer, or it
-    /// failed.
+    /// Whether more of it could have come: it was cut, stopped, held up by a limit of its thinking or answer or by
+    /// the context, or it failed.
     pub fn can_go_on(&self) -> bool {
         self.end.as_ref().is_none_or(|end| match end.finish {
             Finish::Cancelled | Finish::Error => true,
-            Finish::Length => matches!(end.reached, Some(Reached::Think(_) | Reached::Answer(_))),
+            Finish::Length => !matches!(end.reached, None | Some(Reached::Tokens(_))),
             Finish::Stop => false,
         })
     }
@@ -69,7 +75,7 @@ impl Turn {
 impl Session {
     /// A session in which nothing was said.
     pub const fn new(header: Header) -> Self {
-        Self { header, given_title: None, turns: Vec::new(), notes: Vec::new() }
+        Self { header, given_title: None, turns: Vec::new(), head: None, notes: Vec::new() }
     }
 
     /// How it is called: as the user says, or by the first message.
@@ -77,7 +83,8 @@ impl Session {
         if let Some(title) = &self.given_title {
             return title.clone();
         }
-        let first = self.turns.first().map_or("", |turn| turn.start.user.as_str());
+        let branch = self.branch();
+        let first = branch.first().map_or("", |turn| turn.start.user.as_str());
         let words = first.split_whitespace().collect::<Vec<_>>().join(" ");
         match words.char_indices().nth(TITLE) {
             Some((end, _)) => format!("{}…", words[..end].trim_end()),
@@ -92,16 +99,22 @@ impl Session {
 
     /// Takes in the next record, or says why it cannot be the next.
     pub(super) fn apply(&mut self, record: Record) -> Result<(), Fault> {
-        let turn = self.turns.last_mut();
+        let (head, count) = (self.head, self.turns.len());
+        let turn = head.and_then(|head| self.turns.get_mut(head));
         match (record, turn) {
-            (Record::Turn(start), _) => self.turns.push(Turn {
-                start,
-                prompt: None,
-                ids: Vec::new(),
-                channels: Vec::new(),
-                end: None,
-                allowed_before: 0,
-            }),
+            (Record::Turn(start), turn) => {
+                let dropped = turn.map_or(0, |turn| turn.dropped);
+                self.begin(head, dropped, start);
+            }
+            (Record::Branch(Branch { follows, dropped, turn }), _) => {
+                if follows > count {
+                    return Err(Fault::OutOfPlace);
+                }
+                self.begin(follows.checked_sub(1), dropped, turn);
+            }
+            (Record::GoTo(number), _) if (1..=count).contains(&number) => {
+                self.head = Some(number - 1);
+            }
             (Record::Prompt(prompt), Some(turn)) if turn.end.is_none() => turn.prompt = Some(prompt),
             (Record::Token { id, channel }, Some(turn)) if turn.end.is_none() => {
                 turn.ids.push(id);
@@ -117,6 +130,21 @@ impl Session {
             _ => return Err(Fault::OutOfPlace),
         }
         Ok(())
+    }
+
+    fn begin(&mut self, follows: Option<usize>, dropped: usize, start: TurnStart) {
+        self.head = Some(self.turns.len());
+        let (ids, channels) = (Vec::new(), Vec::new());
+        self.turns.push(Turn {
+            follows,
+            dropped,
+            start,
+            prompt: None,
+            ids,
+            channels,
+            end: None,
+            allowed_before: 0,
+        });
     }
 }
 

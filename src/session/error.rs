@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::protocol::{ExitCode, UserError};
 use crate::sys::file;
 
 /// A session cannot be read or written.
@@ -71,5 +72,24 @@ impl Error {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
+    }
+}
+
+impl From<Error> for UserError {
+    fn from(error: Error) -> Self {
+        let (code, hint) = match &error {
+            Error::Missing { .. } => (ExitCode::Usage, "`dormouse sessions list` shows all."),
+            Error::InUse { .. } => (
+                ExitCode::Usage,
+                "Leave the other one first, or take another session; `dormouse sessions show` reads this one meanwhile.",
+            ),
+            Error::Id { .. } | Error::Exists { .. } => (ExitCode::Usage, ""),
+            Error::Foreign { .. } => (ExitCode::Usage, "Delete the file, or name another session."),
+            Error::Version { .. } => (ExitCode::Usage, "Open it with the version that wrote it."),
+            Error::Read(_) | Error::Io { .. } => {
+                (ExitCode::Resources, "Sessions lie in the user's data folder; DORMOUSE_HOME names another.")
+            }
+        };
+        Self::new(code, "The session cannot be used", error.to_string()).with_hint(hint)
     }
 }

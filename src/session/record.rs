@@ -108,13 +108,34 @@ impl End {
     }
 }
 
+/// A turn that does not simply follow the last one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Branch {
+    /// The turn that it follows: its number, in the order in which turns began, from 1. 0 begins the conversation anew.
+    pub follows: usize,
+    /// So many of the oldest turns before it are not shown to the model any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped: usize,
+    /// The message, and how it is to be answered.
+    pub turn: TurnStart,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// One entry of a journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     /// The first, and only that.
     Header(Header),
-    /// A turn begins.
+    /// A turn begins, which follows the last one.
     Turn(TurnStart),
+    /// A turn begins elsewhere: in place of one that is kept beside it.
+    Branch(Branch),
+    /// The conversation goes on after this turn: its number, in the order in which turns began, from 1.
+    GoTo(usize),
     /// Its prompt was rendered.
     Prompt(PromptDigest),
     /// A token was generated.
@@ -142,6 +163,9 @@ impl Record {
             Self::Header(header) => Self::Header(Header { created: now, ..header }),
             Self::Turn(start) => Self::Turn(TurnStart { at: now, ..start }),
             Self::End(end) => Self::End(End { at: now, ..end }),
+            Self::Branch(branch) => {
+                Self::Branch(Branch { turn: TurnStart { at: now, ..branch.turn }, ..branch })
+            }
             Self::Resumed(_) => Self::Resumed(now),
             timeless => timeless,
         }
@@ -162,6 +186,8 @@ impl Record {
         match self {
             Self::Header(header) => json(b'H', header),
             Self::Turn(start) => json(b'U', start),
+            Self::Branch(branch) => json(b'B', branch),
+            Self::GoTo(turn) => json(b'G', turn),
             Self::Prompt(prompt) => {
                 [&b"P"[..], &prompt.count.to_le_bytes(), &prompt.digest.to_le_bytes()].concat()
             }
@@ -190,6 +216,8 @@ impl Record {
         Some(match letter {
             b'H' => Self::Header(json(rest)?),
             b'U' => Self::Turn(json(rest)?),
+            b'B' => Self::Branch(json(rest)?),
+            b'G' => Self::GoTo(json(rest)?),
             b'P' => {
                 let (count, digest) = rest.split_first_chunk()?;
                 let digest = u64::from_le_bytes(digest.try_into().ok()?);
@@ -342,7 +370,10 @@ mod tests {
         let mut records = vec![
             Record::Header(Header { model: u64::MAX, folder: "/k3".into(), name: "k3".into(), created: 1 }),
             Record::Turn(start.clone()),
-            Record::Turn(TurnStart { max_tokens: None, limits: Limits::default(), ..start }),
+            Record::Turn(TurnStart { max_tokens: None, limits: Limits::default(), ..start.clone() }),
+            Record::Branch(Branch { follows: 0, dropped: 0, turn: start.clone() }),
+            Record::Branch(Branch { follows: 7, dropped: 3, turn: start }),
+            Record::GoTo(12),
             Record::Prompt(PromptDigest::of(&[1, 2, 3])),
             end(Finish::Stop),
             end(Finish::Length),

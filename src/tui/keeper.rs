@@ -1,6 +1,10 @@
 //! Writes the conversation down: a session is made with the first message, and a new one for each new conversation.
 
+use std::io;
+
+use super::library::{Library, Words};
 use crate::session::{Folder, Header, Journal, Record, Trouble, stamp, unix_now};
+use crate::units::Bytes;
 
 /// Names that are tried for a session that begins in the same second as others.
 const TRIES: u32 = 100;
@@ -16,12 +20,21 @@ pub struct Keeper {
     told: Option<String>,
     /// What went wrong and was not told yet.
     untold: Option<String>,
+    /// Where other sessions are found.
+    pub(super) library: Option<Library>,
 }
 
 impl Keeper {
     /// Makes sessions in this folder, of the model with this folder and name.
     pub const fn new(folder: Folder, model_folder: String, model_name: String) -> Self {
-        Self { folder, model: (model_folder, model_name), open: None, told: None, untold: None }
+        Self {
+            folder,
+            model: (model_folder, model_name),
+            open: None,
+            told: None,
+            untold: None,
+            library: None,
+        }
     }
 
     /// The same, and goes on with a session.
@@ -30,11 +43,22 @@ impl Keeper {
         Self { open: Some((id, journal)), ..self }
     }
 
+    /// The same, and other sessions can be opened, whose ids become text through `words`.
+    pub fn with_words(self, words: Box<dyn Words>) -> io::Result<Self> {
+        let library = Some(Library::start(self.folder.clone(), words)?);
+        Ok(Self { library, ..self })
+    }
+
+    /// Goes on with another session; without its journal nothing is written down.
+    pub(super) fn turn_to(&mut self, id: String, journal: Option<Journal>) {
+        self.open = journal.map(|journal| (id, journal));
+    }
+
     /// Writes a record to the session, which is made with a turn if none is open. Gives its name. The digest is that of the
     /// model.
     pub(super) fn write(&mut self, record: Record, digest: u64) -> Option<String> {
         let now = unix_now();
-        if self.open.is_none() && matches!(record, Record::Turn(_)) {
+        if self.open.is_none() && matches!(record, Record::Turn(_) | Record::Branch(_)) {
             self.make(digest, now);
         }
         let (id, journal) = self.open.as_ref()?;
@@ -59,15 +83,26 @@ impl Keeper {
             return Some(text);
         }
         let trouble = self.open.as_ref().and_then(|(_, journal)| journal.trouble());
-        let text = trouble.map(|trouble| match trouble {
-            Trouble::Full { .. } => "The disk is full: the conversation waits in memory for room.".to_owned(),
-            Trouble::Failed { reason } => format!("The conversation is not written down any more: {reason}"),
+        let text = trouble.and_then(|trouble| match trouble {
+            // The screen shows it all the while.
+            Trouble::Full { .. } => None,
+            Trouble::Failed { reason } => {
+                Some(format!("The conversation is not written down any more: {reason}"))
+            }
         });
         if text == self.told {
             return None;
         }
         self.told.clone_from(&text);
         text
+    }
+
+    /// Bytes that wait for room on a full disk.
+    pub(super) fn missing(&self) -> Option<Bytes> {
+        match self.open.as_ref()?.1.trouble()? {
+            Trouble::Full { missing } => Some(missing),
+            Trouble::Failed { .. } => None,
+        }
     }
 
     fn make(&mut self, digest: u64, now: u64) {

@@ -16,6 +16,7 @@
 //! | `csv.rs` | tables for other programs |
 //! | `counter.rs` | counts the tokens of what is being written |
 //! | `keeper.rs` | writes the conversation down |
+//! | `library.rs`, `opening.rs` | the thread that reads other sessions, and one as the screen takes it in |
 //! | `clerk.rs`, `past.rs` | files beside it: what was sent before, what was copied, what is put into a message |
 //! | `clipboard.rs`, `editor.rs` | the terminal's clipboard, the user's editor |
 //! | `composer.rs`, `draft.rs` | the editor, and what is written in it: text and chips |
@@ -43,7 +44,9 @@ mod error;
 mod input;
 mod keeper;
 mod keymap;
+mod library;
 mod numbers;
+mod opening;
 mod past;
 mod run;
 mod signals;
@@ -61,12 +64,13 @@ pub use clerk::Files;
 pub use error::Error;
 pub use keeper::Keeper;
 pub use keymap::Keymap;
+pub use library::{Words, open};
+pub use opening::Opening;
 pub use run::run;
 pub use terminal::check as check_terminal;
 
 use std::path::PathBuf;
 
-use crate::chat::Transcript;
 use crate::config::Remembered;
 #[cfg(doc)]
 use crate::protocol::EngineLink;
@@ -95,16 +99,16 @@ pub struct Options {
     pub remember_at: Option<PathBuf>,
     /// Messages that a newcomer could begin with.
     pub suggestions: Vec<String>,
-    /// The conversation so far. All its turns are over.
-    pub transcript: Transcript,
     /// What was sent before, oldest first; those of [`Options::files`] are read where there are none.
     pub earlier: Vec<String>,
     /// Where the screen keeps files of its own; without them nothing outlives it.
     pub files: Option<Files>,
-    /// The session that it is of, if it was opened again.
-    pub session: Option<String>,
     /// How the real model can be set up; nothing where it cannot be.
     pub setup: Option<SetUp>,
+    /// The session that is opened again, if one is.
+    pub opening: Option<Opening>,
+    /// Whether the user is shown all sessions first, to choose one.
+    pub pick: bool,
     /// What the user is told first, if anything.
     pub notice: Option<String>,
     /// Which key does what.

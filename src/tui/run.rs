@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, TrySendError, after, never, select};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
-use super::app::{App, Effect, Msg};
+use super::app::{App, Effect, Msg, Told};
 use super::clerk::{Clerk, Job};
 use super::clipboard::{self, Way};
 use super::counter::{self, Ask, Counted};
 use super::csv;
 use super::editor::Editing;
 use super::input::{self, Input, Pause};
+use super::library::Reply;
 use super::signals::{self, Signal};
 use super::terminal::{self, Screen};
 use super::theme::Theme;
@@ -140,6 +141,8 @@ impl Chat {
             };
             let (events, counted) = (self.events.clone(), self.counted.clone());
             let answers = self.clerk.answers.clone();
+            let library = self.keeper.as_ref().and_then(|keeper| keeper.library.as_ref());
+            let replies = library.map_or_else(never, |library| library.replies.clone());
             select! {
                 recv(keys) -> input => {
                     self.tick()?;
@@ -172,6 +175,10 @@ impl Chat {
                         Err(_died) => self.counted = never(),
                     }
                 }
+                recv(replies) -> reply => {
+                    self.tick()?;
+                    self.reply(reply.ok())?;
+                }
                 recv(next) -> _ => self.tick()?,
             }
             // What has come meanwhile goes into the same frame; no more than the channel holds, so that a fast engine
@@ -198,6 +205,10 @@ impl Chat {
             self.layers_at = Some(Instant::now());
             self.update(Msg::Layers(self.link.telemetry.layer_costs()))?;
         }
+        let missing = self.keeper.as_ref().and_then(Keeper::missing);
+        if missing != self.app.disk_full {
+            self.update(Msg::Disk(missing))?;
+        }
         if let Some(trouble) = self.keeper.as_mut().and_then(Keeper::trouble) {
             self.app.notify(trouble);
         }
@@ -222,6 +233,32 @@ impl Chat {
         }
         self.events = never();
         self.update(Msg::EngineGone)
+    }
+
+    fn reply(&mut self, reply: Option<Reply>) -> Result<(), Error> {
+        let Some(reply) = reply else {
+            // Its end of the channel would be ready for ever.
+            if let Some(keeper) = &mut self.keeper {
+                keeper.library = None;
+            }
+            let why = "The sessions cannot be read any more: their thread has ended.".to_owned();
+            return self.update(Msg::Sessions(Told::Refused(why)));
+        };
+        let told = match reply {
+            Reply::Listed(rows) => Told::Listed(rows),
+            Reply::Refused(why) => Told::Refused(why),
+            Reply::Opened(opening, journal) => {
+                // The user may have turned to something else meanwhile.
+                if !self.app.awaits(&opening.id) {
+                    return Ok(());
+                }
+                if let Some(keeper) = &mut self.keeper {
+                    keeper.turn_to(opening.id.clone(), journal);
+                }
+                Told::Opened(opening)
+            }
+        };
+        self.update(Msg::Sessions(told))
     }
 
     fn signal(&mut self, signal: Signal) -> Result<(), Error> {
@@ -263,10 +300,22 @@ impl Chat {
             Effect::Cancel(flag) => flag.cancel(),
             // A thread that has died counts nothing; everything else goes on.
             Effect::Count(ask) => drop(self.asks.send(ask)),
+            Effect::Pause(flag, pause) => flag.set(pause),
+            Effect::Sessions(ask) => {
+                if let Some(library) = self.keeper.as_ref().and_then(|keeper| keeper.library.as_ref()) {
+                    library.ask(ask);
+                } else {
+                    let why = "No sessions are kept here.".to_owned();
+                    self.update(Msg::Sessions(Told::Refused(why)))?;
+                }
+            }
             Effect::Record(record) => {
                 if let Some(keeper) = &mut self.keeper {
                     let digest = self.app.model_digest();
-                    self.app.session = keeper.write(record, digest);
+                    // A session that is only read has no journal, and keeps its name.
+                    if let Some(id) = keeper.write(record, digest) {
+                        self.app.session = Some(id);
+                    }
                 }
             }
             Effect::CloseSession => {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use dormouse::session::{Folder, Session};
+use dormouse::session::{Branch, Folder, Record, Session};
 use serde_json::Value;
 
 use crate::support::{User, object, stderr, stdout};
@@ -190,6 +190,103 @@ fn turns_of_a_session_see_those_before_them() {
     assert!(!list.contains('\u{1b}'));
     sessions(&user, "delete trip");
     assert!(sessions(&user, "list").starts_with("There are no sessions in "));
+}
+
+/// P10: what the journal holds of another branch is shown, exported, and gone on with as if there had never been one.
+#[test]
+fn p10_a_branch_is_shown_and_gone_on_with() {
+    let user = User::new();
+    let draws = "--temperature 3 --top-p 1 --max-tokens 9";
+    user.json(&format!("--session b --prompt One --seed 1 {draws}"));
+    user.json(&format!("--session c --prompt One --seed 1 {draws}"));
+    user.json(&format!("--session b --prompt Two --seed 2 {draws}"));
+    let other = user.json(&format!("--session c --prompt Other --seed 3 {draws}"));
+    // As the screen writes it down: the second message was edited, and its answer cut.
+    let turn = session(&user, "c").turns.remove(1);
+    let opened = folder(&user).open("b").unwrap();
+    let first = Record::Token { id: turn.ids[0], channel: turn.channels[0] };
+    for record in [Record::Branch(Branch { follows: 1, dropped: 0, turn: turn.start }), first] {
+        opened.journal.append(&record);
+    }
+    drop(opened);
+    assert_eq!(answer(&user.json("--session b --continue")), answer(&other));
+    let shown = sessions(&user, "show b");
+    assert!(shown.contains("> Other") && !shown.contains("> Two"), "{shown}");
+    let all = sessions(&user, "show b --all");
+    for part in ["> Two", "> Other", "=== branch 1 of 2\n", "=== branch 2 of 2, gone on with\n"] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    assert_eq!(sessions(&user, "export b --format ids"), sessions(&user, "export c --format ids"));
+    assert_eq!(sessions(&user, "export b --format ids --all").lines().count(), 2 + 1 + 2);
+    let lists: Value = serde_json::from_str(&sessions(&user, "export b --format openai --all")).unwrap();
+    assert_eq!(
+        (lists[0][2]["content"].as_str(), lists[1][2]["content"].as_str()),
+        (Some("Two"), Some("Other"))
+    );
+    assert!(sessions(&user, "export b --all").contains("# Branch 2 of 2"));
+    assert!(sessions(&user, "list").contains("2 turns"));
+    // The next message follows the branch that was gone on with, also where that leaves turns out.
+    let turn = session(&user, "b").turns.remove(2);
+    let opened = folder(&user).open("b").unwrap();
+    opened.journal.append(&Record::Branch(Branch { follows: 3, dropped: 2, turn: turn.start }));
+    drop(opened);
+    user.json("--session b --continue");
+    assert!(sessions(&user, "show b").contains("[the oldest 2 turns are left out from here on]"));
+    let alone = user.json(&format!("--prompt Other --seed 3 {draws}"));
+    assert_eq!(session(&user, "b").turns[3].ids, ids_of_answer(&alone));
+}
+
+fn ids_of_answer(report: &Value) -> Vec<u32> {
+    ids_of(report, "ids")
+}
+
+fn ids_of(report: &Value, field: &str) -> Vec<u32> {
+    serde_json::from_value(report[field].clone()).unwrap()
+}
+
+/// P08: thinking is kept as what it is, and whether the model reads it again is the format's to say: with thinking off it
+/// does not.
+#[test]
+fn p08_kept_thinking_is_rendered_by_the_rules_of_the_format() {
+    let user = User::new();
+    let first = user.json("--session a --prompt One --temperature 0");
+    assert!(!first["thinking"].as_str().unwrap().trim().is_empty(), "{first}");
+    let exported = sessions(&user, "export a --format openai");
+    let mut messages: Value = serde_json::from_str(&exported).unwrap();
+    assert_eq!(messages[1]["reasoning_content"], first["thinking"]);
+    messages.as_array_mut().unwrap().push(serde_json::json!({"role": "user", "content": "Two"}));
+    let file = user.path("messages.json");
+    let mut prompts = Vec::new();
+    for (think, session) in [("low", "low"), ("off", "off")] {
+        let journal = |id: &str| folder(&user).path(id).unwrap();
+        fs::copy(journal("a"), journal(session)).unwrap();
+        let kept = user.json(&format!("--session {session} --prompt Two --think {think} --max-tokens 1"));
+        fs::write(&file, messages.to_string()).unwrap();
+        let mut command = user.on_nano(&format!("--think {think} --max-tokens 1 --json --messages"));
+        let given = object(&command.arg(&file).output().unwrap());
+        assert_eq!(kept["prompt_ids"], given["prompt_ids"], "think {think}");
+        prompts.push(ids_of(&kept, "prompt_ids").len());
+    }
+    assert!(prompts[1] < prompts[0], "{prompts:?}");
+}
+
+/// P07: a prompt that does not fit is an error with the numbers and the ways out, and nothing is cut in silence.
+#[test]
+fn p07_a_prompt_that_does_not_fit_is_refused_with_the_numbers() {
+    let user = User::new();
+    let words = "word ".repeat(80);
+    let mut command = user.on_nano("--session a --context 64");
+    let output = command.args(["--prompt", words.trim()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    for part in
+        ["the prompt has", "room for 64 with the answer", "--context", "memory", "Begin a new conversation"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // It is no part of what the next turn reads.
+    let next = user.json("--session a --context 64 --prompt Hi --max-tokens 2 --seed 1");
+    assert_eq!(next["prompt_ids"], user.json("--prompt Hi --max-tokens 2 --seed 1")["prompt_ids"]);
 }
 
 /// P05: how a turn ended is written down, and one that was stopped goes on.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dormouse::engine;
 use dormouse::protocol::{
-    CancelFlag, Command, EngineLink, Event, Finish, Limits, ModelFacts, Outcome, Part, Prompt, Sampling,
-    Settings, TurnId, TurnRequest, UserError,
+    CancelFlag, Command, EngineLink, Event, Finish, Limits, ModelFacts, Outcome, Part, PauseFlag, Prompt,
+    Sampling, Settings, TurnId, TurnRequest, UserError,
 };
 
 use crate::nano::nano;
@@ -144,6 +144,7 @@ impl Driver {
             prefill_chunk: None,
             logits: true,
             cancel: CancelFlag::default(),
+            pause: PauseFlag::default(),
         }
     }
 

@@ -192,7 +192,7 @@ fn bad_prompts_are_refused_with_the_numbers() {
     for (prompt, detail) in [
         (&[][..], "a prompt has at least one token"),
         (&[1, 2304, 3][..], "token 2 of the prompt is 2304, and ids end at 2303"),
-        (&too_long[..], "the prompt has 5000 tokens, and the model's context 4096 with the answer"),
+        (&too_long[..], "the prompt has 5000 tokens, and the context has room for 4096 with the answer"),
     ] {
         let turn = driver.greedy(prompt, 1);
         let error = turn.outcome.error.unwrap();

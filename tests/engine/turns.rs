@@ -7,7 +7,8 @@ use dormouse::chat::Transcript;
 use dormouse::engine;
 use dormouse::model::Observer;
 use dormouse::protocol::{
-    Command, Conversation, Finish, Message, Part, Phase, Prompt, Sampling, Telemetry, Thinking,
+    Command, ContextFull, Conversation, Event, Finish, Message, Part, Phase, Prompt, Sampling, Telemetry,
+    Thinking, TurnRequest,
 };
 use dormouse::store::Store;
 use serde::Deserialize;
@@ -251,6 +252,53 @@ fn the_context_limit_ends_a_turn() {
     let prompt: Vec<u32> = (300..337).collect();
     let turn = driver.greedy(&prompt, 100);
     assert_eq!((turn.outcome.finish, turn.outcome.ids.len()), (Finish::Length, 3));
+    assert_eq!(turn.outcome.full, Some(ContextFull { prompt: 37, limit: 40 }));
+    // Going on with it finds the same, and a limit of tokens is no full context.
+    let request = TurnRequest { generated: turn.outcome.ids.clone(), ..driver.request(&prompt, 100) };
+    let again = driver.run(request);
+    assert_eq!((again.outcome.full, again.drawn.len()), (turn.outcome.full, 0));
+    assert_eq!(driver.greedy(&prompt, 2).outcome.full, None);
     let too_long: Vec<u32> = (300..340).collect();
-    assert_eq!(driver.greedy(&too_long, 1).outcome.finish, Finish::Error);
+    let refused = driver.greedy(&too_long, 1).outcome;
+    assert_eq!((refused.finish, refused.full), (Finish::Error, Some(ContextFull { prompt: 40, limit: 40 })));
+}
+
+/// A turn that is held up says nothing more, keeps its place, and can be stopped all the same.
+#[test]
+fn a_turn_is_held_up_between_two_tokens() {
+    let mut driver = Driver::ready();
+    let prompt: Vec<u32> = (300..320).collect();
+    let undisturbed = driver.greedy(&prompt, 12);
+    for stop in [false, true] {
+        driver.send(Command::Reset);
+        let request = driver.request(&prompt, 12);
+        let (turn, pause, cancel) = (request.turn, request.pause.clone(), request.cancel.clone());
+        pause.set(true);
+        driver.send(Command::Generate(Box::new(request)));
+        let mut drawn = 0;
+        let held = driver.collect(turn, |event| {
+            if !matches!(event, Event::Token { .. }) {
+                return;
+            }
+            drawn += 1;
+            if drawn == 1 {
+                std::thread::sleep(std::time::Duration::from_millis(150));
+                let more = driver.link.events.try_iter().any(|event| matches!(event, Event::Token { .. }));
+                assert!(!more, "it was held up");
+                if stop {
+                    cancel.cancel();
+                } else {
+                    pause.set(false);
+                }
+            }
+        });
+        if stop {
+            assert_eq!((held.outcome.finish, held.outcome.ids.len()), (Finish::Cancelled, 1));
+        } else {
+            assert_eq!(
+                (held.outcome.ids, held.drawn),
+                (undisturbed.outcome.ids.clone(), undisturbed.drawn.clone())
+            );
+        }
+    }
 }

@@ -17,8 +17,8 @@ use crate::cli::settings::{self, Resolved};
 use crate::cli::{Done, no_resource, output};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, Limits, ModelFacts, Outcome, Prompt, Sampling,
-    Settings, TokenCost, TurnId, TurnRequest, UserError,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, Limits, ModelFacts, Outcome, PauseFlag, Prompt,
+    Sampling, Settings, TokenCost, TurnId, TurnRequest, UserError,
 };
 use crate::sys::signals::StopSignal;
 use crate::sys::{memory, process};
@@ -190,6 +190,7 @@ impl Bench {
             prefill_chunk: None,
             logits: false,
             cancel: cancel.clone(),
+            pause: PauseFlag::default(),
         };
         send(link, Command::Generate(Box::new(request)))?;
         loop {

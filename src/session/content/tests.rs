@@ -8,8 +8,8 @@ fn header() -> Record {
     Record::Header(Header { model: 7, folder: "/m".to_owned(), name: "m".to_owned(), created: 1 })
 }
 
-fn start(user: &str) -> Record {
-    Record::Turn(TurnStart {
+fn asked(user: &str) -> TurnStart {
+    TurnStart {
         user: user.to_owned(),
         thinking: Thinking::High,
         temperature: 0.7,
@@ -18,7 +18,15 @@ fn start(user: &str) -> Record {
         max_tokens: None,
         limits: Limits::default(),
         at: 1,
-    })
+    }
+}
+
+fn start(user: &str) -> Record {
+    Record::Turn(asked(user))
+}
+
+fn branch(follows: usize, user: &str) -> Record {
+    Record::Branch(Branch { follows, dropped: 0, turn: asked(user) })
 }
 
 fn token(id: u32) -> Record {
@@ -44,6 +52,14 @@ fn story() -> Vec<Record> {
         start("And a mouse?"),
         token(20),
         token(21),
+        branch(1, "And a rat?"),
+        token(30),
+        end(Finish::Stop),
+        Record::Branch(Branch { follows: 3, dropped: 1, turn: asked("And a cat?") }),
+        token(40),
+        Record::GoTo(2),
+        Record::Resumed(10),
+        token(22),
     ]
 }
 
@@ -73,11 +89,41 @@ fn told(records: &[Record]) -> Session {
 fn records_tell_a_conversation() {
     let session = told(&story());
     assert_eq!(session.title(), "What is a dormouse?");
-    assert_eq!(session.tokens(), 5);
-    let [first, second] = &session.turns[..] else { panic!("{session:?}") };
+    assert_eq!(session.tokens(), 8);
+    let branch = session.branch();
+    let [first, second] = &branch[..] else { panic!("{session:?}") };
     assert_eq!((first.ids.as_slice(), first.finish(), first.can_go_on()), (&[10, 11, 12][..], "stop", false));
     assert_eq!(first.prompt, Some(PromptDigest::of(&[1, 2])));
-    assert_eq!((second.ids.as_slice(), second.finish(), second.can_go_on()), (&[20, 21][..], "cut", true));
+    assert_eq!(
+        (second.ids.as_slice(), second.finish(), second.can_go_on()),
+        (&[20, 21, 22][..], "cut", true)
+    );
+}
+
+/// An edit and a retry put a turn beside another one. Nothing of the old branch is lost, and each can be gone back to.
+#[test]
+fn branches_stand_beside_each_other() {
+    fn said(turns: &[&Turn]) -> Vec<String> {
+        turns.iter().map(|turn| turn.start.user.clone()).collect()
+    }
+    let story = story();
+    let before = told(&story[..story.len() - 3]);
+    assert_eq!(said(&before.branch()), ["What is\n  a dormouse?", "And a rat?", "And a cat?"]);
+    assert_eq!(before.branch().iter().map(|turn| turn.dropped).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!((before.versions(1), before.versions(0), before.versions(9)), (vec![1, 2], vec![0], vec![]));
+    assert_eq!(before.ends(), [1, 3]);
+    assert!(before.is_followed(2) && !before.is_followed(3));
+    let after = told(&story);
+    assert_eq!(said(&after.branch()), ["What is\n  a dormouse?", "And a mouse?"]);
+    assert_eq!(said(&after.branch_to(3)), ["What is\n  a dormouse?", "And a rat?", "And a cat?"]);
+    assert_eq!(after.last().map(|turn| turn.ids.clone()), Some(vec![20, 21, 22]));
+    // What comes next follows the branch that was gone to, and leaves out what that one does.
+    let more = [start("And a dog?"), branch(0, "Another beginning"), Record::GoTo(4), start("On")];
+    let session = told(&[&story[..], &more].concat());
+    assert_eq!(session.turns[4].follows, Some(1));
+    assert_eq!((session.turns[5].follows, session.turns[5].dropped), (None, 0));
+    assert_eq!((session.turns[6].follows, session.turns[6].dropped), (Some(3), 1));
+    assert_eq!(session.title(), "What is a dormouse?");
 }
 
 #[test]
@@ -162,9 +208,15 @@ fn records_that_make_no_sense_end_the_reading() {
         (vec![header(), end(Finish::Stop)], 1),
         (vec![header(), Record::Resumed(1)], 1),
         (vec![header(), header()], 1),
+        (vec![header(), branch(1, "a")], 1),
+        (vec![header(), start("a"), branch(2, "a")], 2),
+        (vec![header(), Record::GoTo(1)], 1),
+        (vec![header(), start("a"), Record::GoTo(0)], 2),
+        (vec![header(), start("a"), Record::GoTo(2)], 2),
+        (vec![header(), start("a"), end(Finish::Stop), branch(0, "b"), Record::GoTo(1), token(1)], 5),
         (vec![header(), start("a"), end(Finish::Stop), token(1)], 3),
         (vec![header(), start("a"), end(Finish::Stop), end(Finish::Stop)], 3),
-        (vec![header(), start("a"), end(Finish::Length), Record::Resumed(1)], 3),
+        (vec![header(), start("a"), end(Finish::Stop), Record::Resumed(1)], 3),
     ] {
         let content = read_well(&written(&records).0);
         assert_eq!(content.damage.map(|damage| damage.fault), Some(Fault::OutOfPlace), "{records:?}");
@@ -197,7 +249,7 @@ proptest! {
     /// Whatever follows the whole records, reading gives them and does not panic.
     #[test]
     fn junk_after_whole_records_changes_nothing_before_it(
-        count in 1_usize..13,
+        count in 1_usize..22,
         junk in proptest::collection::vec(any::<u8>(), 1..80),
     ) {
         let story = story();

@@ -78,12 +78,11 @@ impl App {
         if self.running.is_some() {
             return Err("A turn is running; Esc stops it first.".to_owned());
         }
-        self.clear_queue();
-        self.transcript = crate::chat::Transcript::default();
-        self.facts.clear();
-        self.scrollback.clear();
-        self.forecast.forget();
-        self.session = None;
+        let kept = self.session.is_some() && !self.read_only;
+        self.clear_conversation();
+        if kept {
+            self.notify("The model has forgotten all; the conversation is kept: /sessions, and Up for what you wrote.");
+        }
         let mut effects = vec![Effect::CloseSession];
         if matches!(self.engine, Engine::Ready(_)) {
             effects.push(Effect::Send(Command::Reset));

@@ -23,6 +23,9 @@ impl App {
         if let Some(contexts) = self.setup_contexts() {
             return contexts;
         }
+        if self.picker.is_some() {
+            return vec![Context::Sessions, Context::Anywhere];
+        }
         if let Some(context) = self.mode.context() {
             return vec![context, Context::Chat, Context::Edit, Context::Anywhere];
         }
@@ -41,6 +44,9 @@ impl App {
         }
         if !self.queue.waiting.is_empty() {
             contexts.push(Context::Queued);
+        }
+        if self.edited_place().is_some() {
+            contexts.push(Context::Editing);
         }
         if matches!(self.engine, Engine::Failed(_)) {
             contexts.push(Context::Failed);
@@ -77,7 +83,11 @@ impl App {
             && self.sheet.is_none()
         {
             let mut bytes = [0; 4];
-            return self.write(|composer| composer.insert(c.encode_utf8(&mut bytes)));
+            let text = &*c.encode_utf8(&mut bytes);
+            if self.picker.is_some() && self.setup_page().is_none() {
+                return self.write_in_picker(text);
+            }
+            return self.write(|composer| composer.insert(text));
         }
         Vec::new()
     }
@@ -91,31 +101,27 @@ impl App {
             return self.take_file(&file.text);
         }
         if self.composer.is_blank() {
-            return self.send_queued();
+            return if self.queue.waiting.is_empty() && self.offers_to_go_on() {
+                self.go_on().unwrap_or_else(|why| self.told(why))
+            } else {
+                self.send_queued()
+            };
         }
-        if self.running.is_some() {
+        if self.running.is_some() && !self.read_only {
             return self.enqueue();
         }
-        match self.engine {
-            Engine::Ready(_) => {
-                let draft = self.composer.take();
-                let mut effects = self.remember(&draft);
-                effects.extend(self.begin(draft.expanded().trim().to_owned()));
-                effects
-            }
-            Engine::Loading => {
-                self.notify("The model is still loading. Your draft stays here.");
-                Vec::new()
-            }
-            Engine::Failed(_) => {
-                self.notify("The engine is not running; Ctrl-R loads it again. Your draft stays here.");
-                Vec::new()
-            }
-            Engine::Gone => {
-                self.notify("The engine has left; leave with Ctrl-C and start again.");
-                Vec::new()
-            }
+        if let Some(why) = self.cannot_ask() {
+            return self.told(format!("{why} Your draft stays here."));
         }
+        let draft = self.composer.take();
+        let mut effects = self.remember(&draft);
+        effects.extend(self.ask(draft.expanded().trim().to_owned()));
+        effects
+    }
+
+    fn told(&mut self, text: String) -> Vec<Effect> {
+        self.notify(text);
+        Vec::new()
     }
 
     /// Stops what runs, else clears what is written, else leaves.
@@ -132,11 +138,14 @@ impl App {
             }
             None => {}
         }
-        if self.help.take().is_some() || self.sheet.take().is_some() {
+        if self.help.take().is_some() || self.sheet.take().is_some() || self.picker.take().is_some() {
             return Vec::new();
         }
         if !matches!(self.mode, Mode::Write) {
             return self.back();
+        }
+        if self.edited_place().is_some() {
+            return self.leave_edit();
         }
         if self.composer.text().is_empty() {
             return vec![Effect::Leave];

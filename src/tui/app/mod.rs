@@ -1,14 +1,18 @@
 //! What the screen knows, and how each message changes it. No thread, no terminal, no clock: time comes with the
 //! messages, and what is to be done outside comes back as [`Effect`]s.
 
+mod again;
 mod attention;
+mod branches;
 mod commands;
+mod context;
 mod engine;
 mod files;
 mod forecast;
 mod history;
 mod keys;
 mod mode;
+mod picker;
 mod pulse;
 mod queue;
 mod recall;
@@ -20,12 +24,15 @@ use std::path::PathBuf;
 
 use crossterm::event::KeyEvent;
 
+use self::again::Editing;
+use self::branches::Branches;
 use self::files::Files;
 use self::forecast::Forecast;
 pub(crate) use self::forecast::{ANSWER, Cost};
 use self::history::History;
 pub(crate) use self::keys::STATS_FROM;
 pub(crate) use self::mode::Mode;
+pub(crate) use self::picker::{Asking, Picker, Told};
 pub(crate) use self::pulse::Pulse;
 pub(crate) use self::queue::Queue;
 pub use self::setup::SetUp;
@@ -38,15 +45,17 @@ use super::composer::Composer;
 use super::counter::{Ask, Counted};
 use super::draft::{Chip, Draft};
 use super::keymap::Press;
+use super::library::Wish;
 use super::theme::Theme;
 use super::transcript::{Facts, Scrollback};
-use crate::chat::Transcript;
+use crate::chat::{Repetition, Transcript};
 use crate::config::Remembered;
 use crate::protocol::{
-    CancelFlag, Command, Event, LayerCost, Limits, ModelFacts, Sample, Thinking, TurnId, UserError,
+    CancelFlag, Command, Event, LayerCost, Limits, ModelFacts, PauseFlag, Sample, Thinking, TurnId, UserError,
 };
 use crate::session::Record;
 use crate::setup::wizard::{News, Order};
+use crate::units::Bytes;
 
 /// Seconds that a notice stays.
 const NOTICE_S: f64 = 6.0;
@@ -96,6 +105,10 @@ pub(crate) enum Msg {
     EngineGone,
     /// Tokens were counted.
     Counted(Counted),
+    /// So many bytes of the conversation wait for room on the disk, or none any more.
+    Disk(Option<Bytes>),
+    /// What came of something that was asked of the sessions.
+    Sessions(Told),
     /// A command could not be handed to the engine, which has not taken the ones before it.
     EngineBusy,
 }
@@ -109,6 +122,10 @@ pub(crate) enum Effect {
     Cancel(CancelFlag),
     /// Count these tokens.
     Count(Ask),
+    /// Hold a turn up, or let it go on.
+    Pause(PauseFlag, bool),
+    /// Ask this of the sessions.
+    Sessions(Wish),
     /// Write this down; its time is not known here.
     Record(Record),
     /// Carry this out, of setting up.
@@ -164,6 +181,7 @@ pub(crate) enum Engine {
 pub(crate) struct Running {
     pub(crate) turn: TurnId,
     cancel: CancelFlag,
+    pause: PauseFlag,
     /// When the user sent it.
     pub(crate) began: f64,
     /// Whether it was asked to stop.
@@ -178,6 +196,10 @@ pub(crate) struct Running {
     thinking_tokens: usize,
     /// Tokens of its answer.
     answer_tokens: usize,
+    /// Whether it was to go on and would read something else than before: nothing of it counts.
+    foreign: bool,
+    /// What the model says over and over, if it does.
+    pub(crate) repeats: Option<Repetition>,
 }
 
 /// A line that tells the user something for a while.
@@ -246,19 +268,25 @@ pub(crate) struct App {
     pub(crate) columns: u16,
     /// The session that the conversation is written to, once it is.
     pub(crate) session: Option<String>,
+    /// Whether another program writes that session.
+    pub(crate) read_only: bool,
+    /// Bytes that wait for room on a full disk.
+    pub(crate) disk_full: Option<Bytes>,
+    pub(crate) branches: Branches,
+    /// The message that is being written anew.
+    editing: Option<Editing>,
+    /// The sessions to choose from, where they are shown.
+    pub(crate) picker: Option<Picker>,
     next_turn: u64,
 }
 
 impl App {
     /// A screen whose engine is being loaded.
     pub(crate) fn new(mut options: Options, theme: &Theme) -> Self {
-        let transcript = std::mem::take(&mut options.transcript);
+        let opening = options.opening.take();
         let mut history = History::default();
         for text in std::mem::take(&mut options.earlier) {
             history.keep(&Draft::from(text));
-        }
-        for turn in transcript.turns() {
-            history.keep(&Draft::from(turn.user.as_str()));
         }
         let notice = options.notice.take().map(|text| Notice { text, until: FIRST_NOTICE_S });
         let (setup, first_orders) = options
@@ -266,20 +294,25 @@ impl App {
             .take()
             .map(|setup| Setup::new(setup.start))
             .map_or((None, Vec::new()), |(setup, orders)| (Some(setup), orders));
-        Self {
+        let mut app = Self {
             setup,
             first_orders,
             thinking: options.thinking,
             limits: options.limits,
-            session: options.session.take(),
-            next_turn: transcript.turns().len() as u64 + 1,
-            facts: vec![Facts::default(); transcript.turns().len()],
             remembered: options.remembered,
+            session: None,
+            read_only: false,
+            disk_full: None,
+            branches: Branches::default(),
+            editing: None,
+            picker: options.pick.then(Picker::default),
+            next_turn: 1,
+            facts: Vec::new(),
             options,
             theme: *theme,
             engine: Engine::Loading,
             running: None,
-            transcript,
+            transcript: Transcript::default(),
             scrollback: Scrollback::default(),
             show_thinking: None,
             composer: Composer::default(),
@@ -301,7 +334,11 @@ impl App {
             forecast: Forecast::default(),
             impatience: 0,
             columns: 0,
+        };
+        if let Some(opening) = opening {
+            app.open(opening);
         }
+        app
     }
 
     /// What there is to do when the screen comes up.
@@ -309,6 +346,9 @@ impl App {
         let mut effects = vec![Effect::Send(Command::Load(self.options.settings.clone()))];
         let orders = std::mem::take(&mut self.first_orders);
         effects.extend(self.setup_orders(orders));
+        if self.picker.is_some() {
+            effects.push(Effect::Sessions(Wish::List));
+        }
         effects
     }
 
@@ -353,6 +393,9 @@ impl App {
                 if self.setup_page().is_some() && self.help.is_none() {
                     return self.write(|line| line.insert(&text));
                 }
+                if self.picker.is_some() {
+                    return self.write_in_picker(&text);
+                }
                 let mut effects = Vec::new();
                 if self.help.is_none() {
                     effects = self.leave_greeting();
@@ -393,6 +436,8 @@ impl App {
             }
             Msg::Engine(event) => self.engine_event(event),
             Msg::EngineGone => self.engine_gone(),
+            Msg::Disk(missing) => self.disk(missing),
+            Msg::Sessions(told) => self.sessions_told(told),
             Msg::EngineBusy => self.engine_busy(),
             Msg::Counted(counted) => {
                 self.forecast.counted(counted);
@@ -425,6 +470,7 @@ impl App {
             || matches!(self.engine, Engine::Loading)
             || self.notice.is_some()
             || self.setup_moves()
+            || self.disk_full.is_some()
     }
 
     /// What the draft will cost, where there is one and a model to read it.
@@ -437,6 +483,16 @@ impl App {
     /// Tells the user something.
     pub(crate) fn notify(&mut self, text: impl Into<String>) {
         self.notice = Some(Notice { text: text.into(), until: self.now() + NOTICE_S });
+    }
+
+    /// The turn waits while the disk has no room for what it has said.
+    fn disk(&mut self, missing: Option<Bytes>) -> Vec<Effect> {
+        let changed = missing.is_some() != self.disk_full.is_some();
+        self.disk_full = missing;
+        match &self.running {
+            Some(running) if changed => vec![Effect::Pause(running.pause.clone(), missing.is_some())],
+            _ => Vec::new(),
+        }
     }
 
     fn scroll(&mut self, rows: isize) {

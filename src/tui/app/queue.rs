@@ -40,7 +40,7 @@ impl App {
         }
         self.queue.held = false;
         match self.queue.waiting.pop_front() {
-            Some(draft) => self.begin(draft.expanded().trim().to_owned()),
+            Some(draft) => self.begin(draft.expanded().trim().to_owned(), None),
             None => Vec::new(),
         }
     }

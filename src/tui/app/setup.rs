@@ -4,7 +4,8 @@
 use super::{App, Effect, Engine};
 use crate::config::{Paths, Preset};
 use crate::protocol::{
-    CancelFlag, Command, Finish, Limits, Outcome, Prompt, Sampling, Settings, TurnId, TurnRequest, UserError,
+    CancelFlag, Command, Finish, Limits, Outcome, PauseFlag, Prompt, Sampling, Settings, TurnId, TurnRequest,
+    UserError,
 };
 use crate::setup::doctor::Subject;
 use crate::setup::download;
@@ -293,6 +294,7 @@ impl App {
             prefill_chunk: None,
             logits: false,
             cancel: trial.cancel.clone(),
+            pause: PauseFlag::default(),
         };
         let mut effects = vec![Effect::Send(Command::Generate(Box::new(request)))];
         effects.extend(self.setup_news(News::Loaded));

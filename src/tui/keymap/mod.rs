@@ -27,6 +27,10 @@ pub(crate) enum Context {
     Files,
     /// The numbers fill the screen.
     Numbers,
+    /// The sessions are shown to choose from.
+    Sessions,
+    /// A message is written anew.
+    Editing,
     /// A command is being typed.
     Command,
     /// Nothing is written.
@@ -57,8 +61,10 @@ pub(crate) enum Context {
 
 impl Context {
     /// All of them.
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 21] = [
         Self::Help,
+        Self::Sessions,
+        Self::Editing,
         Self::Find,
         Self::Browse,
         Self::Recall,
@@ -88,6 +94,8 @@ impl Context {
             Self::Recall => "recall",
             Self::Files => "files",
             Self::Numbers => "numbers",
+            Self::Sessions => "sessions",
+            Self::Editing => "editing",
             Self::Command => "command",
             Self::Empty => "empty",
             Self::Queued => "queued",

@@ -2,12 +2,13 @@
 //! the help and offered in the palette without a word elsewhere.
 
 use super::Context::{
-    Anywhere, Browse, Chat, Command, Edit, Empty, Failed, Files, Find, Greeting, Help, Idle, Numbers, Page,
-    Pausable, Queued, Recall, Running, Setup,
+    Anywhere, Browse, Chat, Command, Edit, Editing, Empty, Failed, Files, Find, Greeting, Help, Idle,
+    Numbers, Page, Pausable, Queued, Recall, Running, Sessions, Setup,
 };
 use super::{Binding, Context, Run};
 use crate::setup::wizard::Act;
 use crate::tui::app::{App, Effect};
+use crate::tui::commands::Answer;
 use crate::tui::composer::Composer;
 
 const fn bind(
@@ -83,6 +84,21 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Numbers, "numbers-page-down", &["pgdn"], "scroll it down by ten rows", |app| app.scroll_sheet(10)),
     shown("to a file", bind(Numbers, "write-table", &["c"], "write the table to a CSV file here", App::write_sheet)),
 
+    shown("open", bind(Sessions, "open-session", &["enter"], "open the chosen session", App::take_in_picker)),
+    shown("back", bind(Sessions, "leave-sessions", &["esc"], "take the search back, or close the list of sessions",
+        App::leave_picker)),
+    shown("rename", bind(Sessions, "rename-session", &["ctrl-r"], "call the chosen session otherwise",
+        App::rename_in_picker)),
+    shown("delete", bind(Sessions, "delete-session", &["ctrl-d", "delete"], "delete the chosen session, after a question",
+        App::ask_to_delete)),
+    bind(Sessions, "session-before", &["up"], "the session before", |app| app.move_in_picker(-1)),
+    bind(Sessions, "session-after", &["down"], "the session after", |app| app.move_in_picker(1)),
+    bind(Sessions, "sessions-up", &["pgup"], "ten sessions up", |app| app.move_in_picker(-10)),
+    bind(Sessions, "sessions-down", &["pgdn"], "ten sessions down", |app| app.move_in_picker(10)),
+    bind(Sessions, "search-less", &["backspace", "shift-backspace", "ctrl-h"], "delete a letter of the search",
+        App::delete_in_picker),
+    shown("leave it as it was", bind(Editing, "leave-edit", &["esc"], "leave the message as it was", App::leave_edit)),
+
     shown("stop", bind(Running, "stop", &["esc"], "stop the turn; what was said stays", App::stop)),
     shown("load again", bind(Failed, "load-again", &["ctrl-r"], "load the model again after a failure", App::reload)),
     shown("complete", bind(Command, "complete", &["tab"], "complete a command, or a file after @", App::complete)),
@@ -92,6 +108,14 @@ pub(crate) const TABLE: &[Binding] = &[
     shown("new line", bind(Chat, "new-line", &["alt-enter", "shift-enter", "ctrl-enter", "ctrl-j"],
         "new line", |app| edit(app, |composer| composer.insert("\n")))),
     shown("thinking", bind(Chat, "fold-thinking", &["ctrl-t"], "show or hide the thinking", App::fold_thinking)),
+    bind(Idle, "retry", &["alt-r"], "another answer to the last message; the old one is kept",
+        |app| told(app, |app| app.retry(""))),
+    bind(Idle, "edit-message", &["alt-e"], "edit the last message, once more the one before",
+        |app| told(app, App::edit_message)),
+    bind(Idle, "continue-answer", &["alt-g"], "go on with an answer that was cut, stopped or limited", |app| told(app, App::go_on)),
+    bind(Chat, "branch-before", &["alt-up"], "the branch before", |app| app.turn_branch(-1)),
+    bind(Chat, "branch-after", &["alt-down"], "the branch after", |app| app.turn_branch(1)),
+    bind(Chat, "sessions", &["f6"], "all sessions", App::open_picker),
     shown("help", bind(Chat, "help", &["f1"], "show this help", App::open_help)),
     shown("find", bind(Chat, "find", &["ctrl-f"], "look for words in the conversation", App::find)),
     shown("choose", bind(Empty, "choose", &["tab"], "", App::browse)),
@@ -130,6 +154,14 @@ pub(crate) const TABLE: &[Binding] = &[
         |app| edit(app, Composer::backspace)),
     bind(Edit, "delete", &["delete"], "delete after the caret", |app| edit(app, Composer::delete_next)),
 ];
+
+/// Does what a command does, and tells why not where it cannot be done.
+fn told(app: &mut App, what: fn(&mut App) -> Answer) -> Vec<Effect> {
+    what(app).unwrap_or_else(|problem| {
+        app.notify(problem);
+        Vec::new()
+    })
+}
 
 /// Changes what is being written.
 fn edit(app: &mut App, change: fn(&mut Composer)) -> Vec<Effect> {

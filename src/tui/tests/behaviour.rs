@@ -2,8 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
+use super::branching::{asked, ended, opening};
 use super::{Bench, failure, outcome};
-use crate::chat::Transcript;
 use crate::protocol::{
     Arguments, Channel, Command, Event, ExitCode, Finish, Limit, Limits, Message, Outcome, Part, Phase,
     Prompt, Reached, Thinking, TokenCost, ToolCall, TurnId, UserError,
@@ -38,8 +38,9 @@ fn a_message_becomes_a_turn_with_the_whole_conversation() {
     assert_eq!(conversation.messages[2], Message::user("And now?"));
 }
 
+/// P09: what was thought stays, too.
 #[test]
-fn a_turn_is_stopped_once_and_keeps_its_text() {
+fn p09_a_turn_is_stopped_once_and_keeps_its_text() {
     for stop in [(KeyCode::Esc, KeyModifiers::NONE), (KeyCode::Char('c'), KeyModifiers::CONTROL)] {
         let mut bench = Bench::thinking();
         bench.key(stop.0, stop.1);
@@ -250,13 +251,12 @@ fn a_turn_is_written_down() {
 
 #[test]
 fn a_session_that_is_opened_again_shows_its_turns_and_its_name() {
-    let mut transcript = Transcript::default();
-    transcript.begin(TurnId(1), "Earlier?".to_owned());
-    transcript.push(TurnId(1), Part::Answer("Long ago.".to_owned()));
-    transcript.finish(TurnId(1), outcome(Finish::Stop));
     let options = Options {
-        transcript,
-        session: Some("trip".to_owned()),
+        opening: Some(opening(&[
+            asked("Earlier?"),
+            Record::Token { id: 1, channel: Channel::Answer },
+            ended(Finish::Stop),
+        ])),
         notice: Some("its end was cut".to_owned()),
         model_label: "nano".to_owned(),
         ..Options::default()
@@ -264,7 +264,7 @@ fn a_session_that_is_opened_again_shows_its_turns_and_its_name() {
     let app = App::new(options, &Theme::new(true));
     let mut bench = Bench { app, ..Bench::ready() };
     let text = bench.text((80, 24));
-    for expected in ["nano · trip", "Earlier?", "Long ago.", "its end was cut"] {
+    for expected in ["nano · trip", "Earlier?", "word 1", "its end was cut"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     bench.engine(Event::Ready(Bench::facts()));

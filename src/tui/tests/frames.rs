@@ -111,6 +111,12 @@ fn frames_of_failures() {
 }
 
 #[test]
+fn frames_of_sessions_and_branches() {
+    snapshots("sessions", || super::picking::picking(60));
+    snapshots("branch", super::branching::edited_again);
+}
+
+#[test]
 fn frames_of_what_lies_above() {
     snapshots("help", || {
         let mut bench = Bench::answered();

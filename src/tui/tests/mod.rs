@@ -1,8 +1,10 @@
 //! The whole screen without a terminal: frames at several sizes, what keys do, and anything at all in any order.
 
 mod behaviour;
+mod branching;
 mod cost;
 mod frames;
+mod picking;
 mod random;
 mod reading;
 mod setup;

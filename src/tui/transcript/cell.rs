@@ -9,7 +9,10 @@ use super::flow::{Flow, Kind};
 use super::passage::{Chosen, Passage};
 use super::wrap;
 use crate::chat::Turn;
-use crate::protocol::{Arguments, Finish, Limit, Outcome, Reached, ToolCall};
+use crate::protocol::{
+    Arguments, Finish, Limit, Limits, Outcome, Reached, Sampling, Thinking, ToolCall, TurnId,
+};
+use crate::session::PromptDigest;
 use crate::tui::numbers;
 use crate::tui::theme::Theme;
 use crate::tui::width;
@@ -22,6 +25,28 @@ pub(crate) struct Facts {
     pub(crate) thinking_s: Option<f64>,
     /// Whether the user wants to see the thinking of this turn, where he said so.
     pub(crate) unfolded: Option<bool>,
+    /// What the prompt was rendered to.
+    pub(crate) digest: Option<PromptDigest>,
+    /// What the answer depends on beside the messages, where it is known.
+    pub(crate) asked: Option<Asked>,
+    /// Of its tokens, so many do not count for its limits.
+    pub(crate) allowed_from: usize,
+    /// Which of the turns in this place it is, from 1, and of how many, where there are several.
+    pub(crate) version: Option<(usize, usize)>,
+    /// So many turns before it are not shown to the model any more.
+    pub(crate) left_out: usize,
+}
+
+/// What an answer depends on beside the messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) thinking: Thinking,
+    /// The seed among it.
+    pub(crate) sampling: Sampling,
+    pub(crate) max_tokens: Option<usize>,
+    pub(crate) limits: Limits,
+    /// So many of the oldest turns the model did not read.
+    pub(crate) dropped: usize,
 }
 
 /// How turns are laid out.
@@ -42,6 +67,9 @@ pub(crate) struct Look<'a> {
 /// What the rows of a turn depend on. Text only grows, so its length says whether it changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Revision {
+    turn: TurnId,
+    version: Option<(usize, usize)>,
+    left_out: usize,
     columns: usize,
     thinking: usize,
     answer: usize,
@@ -110,6 +138,9 @@ impl Cell {
         };
         self.open = self.open_by_itself || self.holds(&turn.thinking, look.needle);
         let revision = Revision {
+            turn: turn.id,
+            version: facts.version,
+            left_out: facts.left_out,
             columns: look.columns,
             thinking: turn.thinking.len(),
             answer: turn.answer.len(),
@@ -118,6 +149,15 @@ impl Cell {
             open: self.open,
             needle: look.needle.map_or(0, |needle| needle.version),
         };
+        // Texts only grow, but for another turn in this place, and one that is told anew.
+        if self.revision.is_some_and(|before| {
+            before.turn != turn.id
+                || turn.thinking.len() < before.thinking
+                || turn.answer.len() < before.answer
+        }) {
+            let Self { first, open, open_by_itself, holds, .. } = *self;
+            *self = Self { open, open_by_itself, holds, ..Self::new(first, look.theme) };
+        }
         if self.revision != Some(revision) {
             self.revision = Some(revision);
             self.lay_out(turn, facts, look);
@@ -143,8 +183,22 @@ impl Cell {
         if !self.first {
             sections.push(Section::Own(vec![Line::default()]));
         }
+        if facts.left_out > 0 {
+            let text = format!(
+                "── the model does not read the {} above any more ──",
+                numbers::counted(facts.left_out as u64, "turn")
+            );
+            sections.push(Section::Own(vec![
+                Line::styled(width::ellipsis(&text, columns), theme.warn),
+                Line::default(),
+            ]));
+        }
         self.user.update(&turn.user, columns, theme);
         sections.push(Section::User);
+        if let Some((at, of)) = facts.version {
+            let text = width::ellipsis(&format!("  ‹{at}/{of}›  Alt-Up, Alt-Down"), columns);
+            sections.push(Section::Own(vec![Line::styled(text, theme.dim)]));
+        }
         if !turn.thinking.is_empty() {
             sections.push(Section::Own(vec![Line::default()]));
             sections.push(Section::Title(thinking_title(turn, facts, self.open, columns, theme)));

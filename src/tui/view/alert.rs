@@ -1,11 +1,14 @@
-//! Why the engine is not running, and the way out: between the conversation and the status line, covering nothing.
+//! What stands between the user and the next answer, and the way out: between the conversation and the status line,
+//! covering nothing.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use crate::protocol::Finish;
 use crate::tui::app::{App, Engine};
+use crate::tui::numbers::{counted, grouped};
 use crate::tui::transcript::wrap;
 use crate::tui::width;
 
@@ -21,26 +24,97 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
 }
 
 fn rows(app: &App, columns: u16) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    let mut say = |bar: Style, texts: &[(String, Style)]| {
+        let bar = Line::from(Span::styled(" ┃ ", bar));
+        for (text, style) in texts {
+            for line in width::clean(text).lines() {
+                wrap::styled(&[(line.to_owned(), *style)], usize::from(columns), &bar, &bar, &mut out);
+            }
+        }
+    };
+    say(app.theme.error, &engine(app));
+    say(app.theme.warn, &disk(app));
+    say(app.theme.warn, &conversation(app));
+    out
+}
+
+/// Why the engine is not running.
+fn engine(app: &App) -> Vec<(String, Style)> {
     let theme = &app.theme;
-    let texts: Vec<(&str, Style)> = match &app.engine {
-        Engine::Loading | Engine::Ready(_) => return Vec::new(),
+    match &app.engine {
+        Engine::Loading | Engine::Ready(_) => Vec::new(),
         Engine::Failed(error) => vec![
-            (error.title.as_str(), theme.error),
-            (error.detail.as_str(), theme.text),
-            (error.hint.as_str(), theme.text),
-            ("Ctrl-R loads the model again, Ctrl-C leaves.", theme.dim),
+            (error.title.clone(), theme.error),
+            (error.detail.clone(), theme.text),
+            (error.hint.clone(), theme.text),
+            ("Ctrl-R loads the model again, Ctrl-C leaves.".to_owned(), theme.dim),
         ],
         Engine::Gone => vec![
-            ("The engine has left", theme.error),
-            ("Its thread has ended. What was said stays readable; Ctrl-C leaves.", theme.dim),
+            ("The engine has left".to_owned(), theme.error),
+            ("Its thread has ended. What was said stays readable; Ctrl-C leaves.".to_owned(), theme.dim),
         ],
-    };
-    let bar = Line::from(Span::styled(" ┃ ", theme.error));
+    }
+}
+
+/// That the disk has no room for what was said.
+fn disk(app: &App) -> Vec<(String, Style)> {
+    let Some(missing) = app.disk_full else { return Vec::new() };
+    let waits = if app.running.is_some() { "the turn waits too" } else { "nothing of it is lost" };
+    vec![(format!("The disk is full: {missing} wait for room, {waits}."), app.theme.warn)]
+}
+
+/// What the conversation stands at.
+fn conversation(app: &App) -> Vec<(String, Style)> {
+    let theme = &app.theme;
     let mut out = Vec::new();
-    for (text, style) in texts {
-        for line in width::clean(text).lines() {
-            wrap::styled(&[(line.to_owned(), style)], usize::from(columns), &bar, &bar, &mut out);
-        }
+    if app.read_only {
+        out.push((
+            "Open in another dormouse: here it can only be read. /sessions shows others.".to_owned(),
+            theme.warn,
+        ));
+    }
+    if let Some((at, of)) = app.edited_place() {
+        let text =
+            format!("Editing message {at} of {of}: Enter asks it as a branch, Esc leaves it as it was.");
+        out.push((text, theme.warn));
+    } else if let Some(full) = app.context_full() {
+        let limit = grouped(full.limit as u64);
+        out.push((
+            if full.prompt >= full.limit {
+                format!(
+                    "It does not fit: {} to read, and the context holds {limit}.",
+                    counted(full.prompt as u64, "token")
+                )
+            } else {
+                format!("The context is full: all {limit} tokens are used.")
+            },
+            theme.warn,
+        ));
+        let ways = "/drop leaves the oldest turns out, /new begins anew, more memory holds more.";
+        out.push((ways.to_owned(), theme.text));
+    } else if app.offers_to_go_on() {
+        out.push((unfinished(app), theme.warn));
+    }
+    if let Some(repeats) = app.running.as_ref().and_then(|running| running.repeats) {
+        let (span, times) = (counted(repeats.span as u64, "token"), grouped(repeats.times as u64));
+        out.push((
+            format!("It repeats itself: the last {span} have come {times} times. Esc stops."),
+            theme.warn,
+        ));
     }
     out
+}
+
+/// That the last answer could go on.
+fn unfinished(app: &App) -> String {
+    let last = app.transcript.turns().last();
+    let said = counted(last.map_or(0, |turn| turn.ids.len()) as u64, "token");
+    let limited =
+        last.and_then(|turn| turn.outcome.as_ref()).is_some_and(|outcome| outcome.finish == Finish::Length);
+    if limited {
+        format!("The answer is at its limit ({said}): Enter on an empty line goes on.")
+    } else {
+        format!("The answer is not finished ({said}): Enter on an empty line goes on.")
+    }
 }

@@ -15,6 +15,7 @@ mod layout;
 mod loading;
 mod popup;
 mod queue;
+mod sessions;
 mod setup;
 mod sheet;
 mod stats;
@@ -99,6 +100,12 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
     }
     if app.setup_page().is_some() {
         if let Some(caret) = setup::draw(app, areas.above_footer(screen), buffer) {
+            frame.set_cursor_position(caret);
+        }
+        return;
+    }
+    if let Some(picker) = &app.picker {
+        if let Some(caret) = sessions::draw(app, picker, areas.above_footer(screen), buffer) {
             frame.set_cursor_position(caret);
         }
         return;
