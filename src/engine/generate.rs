@@ -204,9 +204,11 @@ impl Turn {
         to.events.send(Event::Prompt { turn: request.turn, ids: prompt, reused })?;
         match (self.replay(loaded, to, sequence.len())?, logits) {
             (Some(finish), _) => self.ends(Ok(finish), loaded, to),
-            // All was read before.
-            (None, Some(logits)) => self.draw(&logits, Duration::ZERO, loaded, to)?,
-            (None, None) => {}
+            // All was read before. A state that is shorter has logits too, but they are of its own last token.
+            (None, Some(logits)) if reused == sequence.len() => {
+                self.draw(&logits, Duration::ZERO, loaded, to)?;
+            }
+            (None, _) => {}
         }
         Ok(())
     }

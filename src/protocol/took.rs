@@ -34,7 +34,8 @@ impl Took {
     /// Takes over the passes that decoded a token, in seconds.
     pub fn decoded(&mut self, seconds: &[f64]) {
         self.decoded = seconds.len();
-        self.decode_s = seconds.iter().sum();
+        // Of none it is -0, which no reader expects.
+        self.decode_s = seconds.iter().sum::<f64>() + 0.0;
         self.token_s = median(seconds);
     }
 

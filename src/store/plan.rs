@@ -37,17 +37,17 @@ impl Sizes {
     /// Of the model as it was released, for those who ask what it would take before they have it. What tiles take is
     /// about that.
     pub const fn released() -> Self {
-        const MATRICES: u64 = 111_000_000_000;
+        const MATRICES: u64 = 111_107_440_640;
         const fn tiled(target: usize) -> (u64, u64) {
             (MATRICES + MATRICES / 500, target as u64 + 2 * ALIGN as u64)
         }
         let [(a, _), (b, _), (c, _), (d, _)] = TILES;
         Self {
-            vectors: 80_000_000,
+            vectors: 62_081_408,
             matrices: MATRICES,
             tiled: [tiled(a), tiled(b), tiled(c), tiled(d)],
             expert: 17_547_264,
-            slot: 17_555_456,
+            slot: 17_551_360,
             experts: 82_432,
             woken: 1472,
             top_k: 16,

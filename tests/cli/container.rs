@@ -118,8 +118,9 @@ fn a_full_group_slows_a_run_and_changes_nothing() {
     let user = User::new();
     let mut ids = Vec::new();
     for reader in ["auto", "buffered", "mmap"] {
-        let mut command =
-            user.command("run --ids 300,301,302,303 --max-tokens 8 --temperature 0 --context 64 --json");
+        let mut command = user.command(
+            "run --ids 300,301,302,303 --max-tokens 8 --temperature 0 --context 64 --state-disk 0 --json",
+        );
         command.args(["--memory", &TIGHT.to_string(), "--reader", reader, "--model"]).arg(nano());
         let output = group.run(&command);
         assert_eq!(output.status.code(), Some(0), "{reader}: {}", stderr(&output));

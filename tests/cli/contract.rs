@@ -62,6 +62,7 @@ fn the_object_has_the_fields_of_the_contract() {
         "prompt_ids",
         "reader",
         "seed",
+        "state",
         "text",
         "thinking",
         "timings",
@@ -152,7 +153,11 @@ fn a_limit_that_ends_the_thinking_is_told() {
     let arguments = "--prompt Tell-me-a-joke. --seed 3 --max-tokens 2";
     let output = user.run(arguments);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
-    assert!(stderr(&output).contains("the limit of tokens was reached"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("a limit was reached while the model was still thinking"),
+        "{}",
+        stderr(&output)
+    );
     let output = user.run(&format!("{arguments} --json"));
     assert_eq!(stderr(&output), "", "the object says it");
     let output = user.run(&format!("{arguments} --think off"));

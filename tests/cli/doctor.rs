@@ -58,7 +58,7 @@ fn a_machine_is_told_what_it_can_do_and_exits_well_whatever_it_lacks() {
     let v2 = "36 31 0:33 / /sys/fs/cgroup/two rw - cgroup2 cgroup2 rw\n";
     for (limit, list) in [("memory/app/memory.limit_in_bytes", v1), ("two/app/memory.max", v2)] {
         file(&dir, "proc/self/mountinfo", list);
-        file(&dir, &format!("sys/fs/cgroup/{limit}"), "1073741824\n");
+        file(&dir, &format!("sys/fs/cgroup/{limit}"), "536870912\n");
         let (code, report) = examined(&user, dir.path(), "");
         assert_eq!(code, Some(0), "{report}");
         for name in ["processor", "cores", "memory"] {

@@ -65,7 +65,7 @@ fn bad_usage_is_refused_before_anything_is_loaded() {
         &user,
         &format!("--ids {too_long}"),
         2,
-        "the prompt has 4096 tokens, and the model's context 4096",
+        "the prompt has 4096 tokens, and the context has room for 4096",
     );
 }
 

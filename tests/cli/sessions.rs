@@ -275,17 +275,17 @@ fn p08_kept_thinking_is_rendered_by_the_rules_of_the_format() {
 fn p07_a_prompt_that_does_not_fit_is_refused_with_the_numbers() {
     let user = User::new();
     let words = "word ".repeat(80);
-    let mut command = user.on_nano("--session a --context 64");
+    let mut command = user.on_nano("--session a --context 128");
     let output = command.args(["--prompt", words.trim()]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let told = stderr(&output);
     for part in
-        ["the prompt has", "room for 64 with the answer", "--context", "memory", "Begin a new conversation"]
+        ["the prompt has", "room for 128 with the answer", "--context", "memory", "Begin a new conversation"]
     {
         assert!(told.contains(part), "{part}: {told}");
     }
     // It is no part of what the next turn reads.
-    let next = user.json("--session a --context 64 --prompt Hi --max-tokens 2 --seed 1");
+    let next = user.json("--session a --context 128 --prompt Hi --max-tokens 2 --seed 1");
     assert_eq!(next["prompt_ids"], user.json("--prompt Hi --max-tokens 2 --seed 1")["prompt_ids"]);
 }
 

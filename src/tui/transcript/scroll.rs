@@ -256,6 +256,10 @@ impl Scrollback {
             // What follows the top is drawn, so it must be laid out.
             layout.fill(self.top, height);
         }
+        // Another branch may have taken the place of the turn where it was.
+        if self.hit.is_some_and(|(turn, hit)| row_of(&self.cells, turn, hit).is_none()) {
+            self.hit = step_to(&self.cells, None, self.top, 0);
+        }
         self.found = counted(&self.cells, self.hit);
         self.chosen = look.chosen.and_then(|Chosen { turn, passage }| {
             self.cells.get(turn).and_then(|cell| cell.rows_of(passage)).map(|rows| (turn, rows))
