@@ -56,7 +56,7 @@ pub struct EngineLink {
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Open a checkpoint and load what the memory allows. Answered by [`Event::Loading`], then [`Event::Ready`] or
-    /// [`Event::Failed`].
+    /// [`Event::Failed`]; by [`Event::Refused`] alone where another model is loaded and stays.
     Load(Settings),
     /// Generate one turn. Answered by [`Event::Prompt`], [`Event::Delta`]s and one [`Event::Finished`]. As many as were
     /// [asked for](Settings::together) share their passes; any further one waits for a place.
@@ -209,6 +209,8 @@ pub enum Event {
     },
     /// Something that the user should know and that stops nothing.
     Note(String),
+    /// Loading was refused before anything changed: the model that was loaded is as it was.
+    Refused(UserError),
     /// Loading failed, or the engine broke and must be loaded again.
     Failed(UserError),
     /// The engine has left.

@@ -25,7 +25,7 @@ mod turns;
 #[path = "pty/waiting.rs"]
 mod waiting;
 
-use dormouse::tui::{Exit, Files, Options, run};
+use dormouse::tui::{Exit, Files, Options, Themes, run};
 
 /// Not a test: the process that the tests with a scripted engine put into their terminal.
 #[test]
@@ -36,14 +36,19 @@ fn scripted_child() {
         let file = |name| std::path::Path::new(&folder).join(name);
         Files { history: file("history.jsonl"), copied: file("copied.txt"), draft: file("draft.md") }
     });
+    let mut themes = Themes::default();
+    if std::env::var_os("NO_COLOR").is_some() {
+        themes.choose("none").unwrap();
+    }
     let options = Options {
         files,
+        themes,
         model_label: "nano".to_owned(),
         demo: true,
         suggestions: vec!["What is a dormouse?".to_owned()],
         ..Options::default()
     };
-    let exit = run(options, scripted::spawn(&scene), None).unwrap();
+    let exit = run(options, scripted::spawn(&scene), None, None).unwrap();
     println!("left: {exit:?}");
     if let Exit::Signal(number) = exit {
         std::process::exit(128 + number);

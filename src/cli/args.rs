@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::chat::Form;
 use crate::config::Key;
 use crate::units::Bytes;
 
@@ -22,8 +23,8 @@ Examples:
   dormouse run --prompt 'Hello!'        one answer on standard output
 
 Settings may also stand in config.toml or in the environment: DORMOUSE_MODEL, DORMOUSE_MEMORY,
-DORMOUSE_PRESET, DORMOUSE_CONTEXT, DORMOUSE_READER, DORMOUSE_STATE_DISK, DORMOUSE_THREADS, DORMOUSE_THINK. A flag
-beats the environment, and that beats the file.
+DORMOUSE_PRESET, DORMOUSE_CONTEXT, DORMOUSE_READER, DORMOUSE_STATE_DISK, DORMOUSE_THREADS, DORMOUSE_THINK,
+DORMOUSE_THEME. A flag beats the environment, and that beats the file.
 DORMOUSE_HOME holds everything that the program keeps, in place of the system's folders.";
 
 const RUN_EXAMPLES: &str = "\
@@ -60,6 +61,9 @@ pub(super) struct Args {
     /// Chat on in the session that was written last
     #[arg(long = "continue")]
     pub(super) go_on: bool,
+    /// Chat in lines, without the full screen; so it is anyway in a pipe and with TERM=dumb
+    #[arg(long)]
+    pub(super) inline: bool,
     #[command(subcommand)]
     pub(super) verb: Option<Verb>,
 }
@@ -105,6 +109,9 @@ pub(super) struct Common {
     /// Most of a turn's answer, said the same way [default: off]
     #[arg(long, global = true, value_name = "LIMIT", allow_hyphen_values = true)]
     limit_answer: Option<OsString>,
+    /// How the screen looks: auto, dark, light, terminal, none, or a theme of your own [default: auto]
+    #[arg(long, global = true, help_heading = SETTINGS, value_name = "NAME")]
+    theme: Option<OsString>,
 }
 
 impl Common {
@@ -124,6 +131,7 @@ impl Common {
                 Key::TopP => &self.top_p,
                 Key::LimitThink => &self.limit_think,
                 Key::LimitAnswer => &self.limit_answer,
+                Key::Theme => &self.theme,
             };
             (key, typed.as_deref())
         })
@@ -140,6 +148,9 @@ pub(super) enum Verb {
         /// Choose a session first
         #[arg(long, conflicts_with = "session")]
         pick: bool,
+        /// Chat in lines, without the full screen
+        #[arg(long)]
+        inline: bool,
     },
     /// Generate one turn on standard output
     Run(Run),
@@ -243,8 +254,20 @@ pub(super) enum Sessions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ExportFormat {
     Markdown,
+    #[value(name = "messages", alias = "openai")]
     Openai,
     Ids,
+}
+
+impl ExportFormat {
+    /// The form that it names.
+    pub(super) const fn form(self) -> Form {
+        match self {
+            Self::Markdown => Form::Markdown,
+            Self::Openai => Form::Messages,
+            Self::Ids => Form::Ids,
+        }
+    }
 }
 
 /// What memory would be used for.

@@ -284,7 +284,7 @@ impl Batch<'_> {
                     self.ended(running, *outcome, link)?;
                 }
             }
-            Event::Failed(error) => {
+            Event::Failed(error) | Event::Refused(error) => {
                 self.broken.get_or_insert(error);
             }
             Event::Stopped => return Err(engine_left()),

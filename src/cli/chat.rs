@@ -1,5 +1,7 @@
-//! `dormouse`: the full-screen chat.
+//! `dormouse`: the chat, on the full screen or in lines.
 
+use std::io::{stderr, stdout};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -8,13 +10,13 @@ use super::args::Common;
 use super::settings::Resolved;
 use super::setup::{self, Setup};
 use super::words::ScreenWords;
-use super::{Done, error, kept, no_resource, settings};
+use super::{Done, error, kept, look, no_resource, settings};
 use crate::config::{Paths, Remembered};
 use crate::engine::{self, sampler};
-use crate::protocol::{Event, ExitCode, UserError};
+use crate::protocol::{Event, ExitCode, Settings, UserError};
 use crate::session::Folder;
 use crate::setup as model;
-use crate::tui::{self, Exit, Files, Keeper, Options};
+use crate::tui::{self, Ended, Exit, Files, Keeper, Model, Models, Options, SMALL};
 
 /// Messages that a newcomer could begin with, of what the small model can talk about.
 const SUGGESTIONS: [&str; 3] =
@@ -36,33 +38,32 @@ pub(super) enum Which<'a> {
     Picked,
 }
 
-/// Starts the engine and hands it to the screen.
-/// Where `asked` is something, it is the way to the real model that is shown first.
-pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> Result<Done, UserError> {
+/// Starts the engine and hands it to the screen; to the chat in lines where `inline` asks for that, or where there is no
+/// screen. Where `asked` is something, it is the way to the real model that is shown first.
+pub(super) fn chat(
+    common: &Common,
+    which: Which<'_>,
+    asked: Option<&Setup>,
+    inline: bool,
+) -> Result<Done, UserError> {
+    if asked.is_some() {
+        tui::check_terminal()?;
+    }
     let mut resolved = settings::resolve(common)?;
-    // Before the small model is laid out: a script that forgot `run` should leave nothing behind.
-    tui::check_terminal()?;
+    let screen = !inline && tui::check_terminal().is_ok();
     let folder = kept::folder(&resolved.paths);
     let id = id_of(&folder, &mut resolved, which)?;
     let first = matches!(which, Which::New) && resolved.model.is_none() && is_new(&resolved.paths);
-    let setup = setup::on_screen(&resolved, asked, first)?;
-    let settings = resolved.settings()?;
-    // A session of the small model names its folder.
-    let bundled = resolved.paths.models().join(model::NAME).canonicalize().ok();
-    let full = settings.model.canonicalize().unwrap_or_else(|_unreadable| settings.model.clone());
-    let demo = resolved.model.is_none() || bundled.is_some_and(|bundled| bundled == full);
-    let name = full.file_name().map(|name| name.to_string_lossy().into_owned());
-    let label = name.clone().unwrap_or_else(|| "Kimi K3".to_owned());
+    let setup = if screen { Some(setup::on_screen(&resolved, asked, first)?) } else { None };
+    let finder = Finder { resolved };
+    let resolved = &finder.resolved;
+    let model = finder.model(resolved.settings()?);
     let mut options = Options {
-        model_label: if demo { model::NAME.to_owned() } else { label },
-        demo,
         thinking: resolved.thinking,
         sampling: resolved.sampling,
-        max_tokens: None,
         limits: resolved.limits,
         remembered: Remembered::read(&resolved.paths.screen()),
         remember_at: Some(resolved.paths.screen()),
-        suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
         first_seed: sampler::random_seed(),
         files: Some(Files {
             history: resolved.paths.history(),
@@ -70,13 +71,18 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
             draft: resolved.paths.draft(),
         }),
         pick: matches!(which, Which::Picked),
-        settings,
-        setup: Some(setup),
+        setup,
+        keymap: look::keymap(&resolved.paths)?,
+        themes: look::themes(resolved)?,
+        settings: model.settings,
+        model_label: model.label,
+        demo: model.demo,
+        suggestions: model.suggestions,
         ..Options::default()
     };
+    let full = PathBuf::from(&model.folder);
     let mut words = ScreenWords::of(full.clone());
-    let mut keeper =
-        Keeper::new(folder.clone(), full.to_string_lossy().into_owned(), name.unwrap_or_default());
+    let mut keeper = Keeper::new(folder.clone(), model.folder, model.name);
     if let Some(id) = id {
         let (opening, journal) = tui::open(&folder, id.clone(), &mut words)?;
         options.opening = Some(opening);
@@ -89,16 +95,25 @@ pub(super) fn chat(common: &Common, which: Which<'_>, asked: Option<&Setup>) -> 
             options.limits = limits;
         }
     }
-    if options.notice.is_none() && !demo {
+    if options.notice.is_none() && !model.demo {
         options.notice = model::verify::first_warning(&resolved.paths, &full);
     }
     let keeper =
         keeper.with_words(Box::new(words)).map_err(|error| no_resource("a thread for sessions", &error))?;
     let link = engine::spawn().map_err(|error| no_resource("a thread for the engine", &error))?;
     let events = link.events.clone();
-    let exit = tui::run(options, link, Some(keeper));
+    let models: Option<Box<dyn Models>> = Some(Box::new(finder));
+    let ended = if screen {
+        tui::run(options, link, Some(keeper), models).map(Ended::Left)
+    } else {
+        tui::run_lines(options, link, Some(keeper), models, &mut stdout(), &mut stderr())
+    };
     wait_for_engine(&events);
-    Ok(match exit? {
+    let exit = match ended? {
+        Ended::Left(exit) => exit,
+        Ended::Failed(error) => return Err(error),
+    };
+    Ok(match exit {
         Exit::Quit => Done::Well,
         Exit::Signal(signal) => Done::Signal(signal),
     })
@@ -124,6 +139,48 @@ fn wait_for_engine(events: &Receiver<Event>) {
 fn is_new(paths: &Paths) -> bool {
     let traces = [paths.config_file(), paths.models(), paths.sessions(), paths.setup()];
     !traces.iter().any(|path| path.exists())
+}
+
+/// Finds models for the screen, with the settings that the program was started with.
+struct Finder {
+    resolved: Resolved,
+}
+
+impl Finder {
+    /// How the model is called that these settings load.
+    fn model(&self, settings: Settings) -> Model {
+        // A session of the small model names its folder.
+        let bundled = self.resolved.paths.models().join(model::NAME).canonicalize().ok();
+        let full = settings.model.canonicalize().unwrap_or_else(|_unreadable| settings.model.clone());
+        let demo = bundled.is_some_and(|bundled| bundled == full);
+        let name = full.file_name().map(|name| name.to_string_lossy().into_owned());
+        let label = if demo { Some(model::NAME.to_owned()) } else { name.clone() };
+        Model {
+            settings,
+            label: label.unwrap_or_else(|| "Kimi K3".to_owned()),
+            demo,
+            suggestions: if demo { SUGGESTIONS.map(str::to_owned).to_vec() } else { Vec::new() },
+            folder: full.to_string_lossy().into_owned(),
+            name: name.unwrap_or_default(),
+        }
+    }
+}
+
+impl Models for Finder {
+    fn find(&self, name: &str) -> Result<Model, UserError> {
+        let folder = if name == SMALL {
+            model::ensure(&self.resolved.paths)?
+        } else {
+            let folder = tui::expand(Path::new(name));
+            if !folder.is_dir() {
+                let detail = format!("{} is no folder", folder.display());
+                return Err(UserError::new(ExitCode::ModelFiles, "There is no such model", detail)
+                    .with_hint("/model is followed by the folder of a checkpoint, or by `small`."));
+            }
+            folder
+        };
+        Ok(self.model(self.resolved.settings_for(folder)))
+    }
 }
 
 /// The session that was asked for, if one was. Where the user names no model, it is that of the session.

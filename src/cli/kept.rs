@@ -96,22 +96,23 @@ impl KeptTurn {
         let words = Words::of(model)?;
         let (session, journal) = journal(&folder(&resolved.paths), id, &words, model, text.is_some())?;
         let mut before = session.branch();
-        let (plan, generated, dropped) = if let Some(user) = text {
+        let (plan, generated, dropped, system) = if let Some(user) = text {
             let (thinking, terms) = (resolved.thinking, Terms::asked(run, resolved));
             let dropped = before.last().map_or(0, |turn| turn.dropped);
-            (Plan::New { user, thinking, terms }, Vec::new(), dropped)
+            (Plan::New { user, thinking, terms }, Vec::new(), dropped, session.system.clone())
         } else {
             let turn = to_go_on(id, &session)?;
             before.pop();
             let allowed_from = turn.allowed_from();
             let plan = Plan::GoOn { start: turn.start.clone(), prompt: turn.prompt, allowed_from };
-            (plan, turn.ids.clone(), turn.dropped)
+            (plan, turn.ids.clone(), turn.dropped, turn.system.clone())
         };
         let (user, thinking) = match &plan {
             Plan::New { user, thinking, .. } => (user, *thinking),
             Plan::GoOn { start, .. } | Plan::Over { start, .. } => (&start.user, start.thinking),
         };
         let mut transcript = words.transcript(&before, id);
+        transcript.system = system;
         transcript.dropped = dropped;
         transcript.begin(TurnId(0), user.clone());
         let prompt = Prompt::Chat(transcript.conversation(thinking));

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `args` | what was typed, not yet looked at |
 //! | `settings` | what counts after the config file and the environment |
-//! | `chat` | the full-screen chat, which is what the program does without a verb |
+//! | `chat` | the chat, on the full screen or in lines, which is what the program does without a verb |
+//! | `look` | the user's own keys and themes |
 //! | `setup` | the way to the real model, on the screen or without a question |
 //! | `download` | fetches the real model, or checks it |
 //! | `run` | one turn for a script, on standard output |
@@ -31,6 +32,7 @@ mod error;
 mod input;
 mod json;
 mod kept;
+mod look;
 mod output;
 mod plan;
 mod progress;
@@ -86,17 +88,24 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn dispatch(args: &Args) -> Result<Done, UserError> {
     match &args.verb {
-        None => chat::chat(&args.common, if args.go_on { Which::Last } else { Which::New }, None),
+        None => {
+            let which = if args.go_on { Which::Last } else { Which::New };
+            chat::chat(&args.common, which, None, args.inline)
+        }
         Some(_) if args.go_on => Err(UserError::new(
             ExitCode::Usage,
             "`--continue` stands alone here",
             "before a verb it means the chat, and another verb was given",
         )
         .with_hint("`dormouse run --session ID --continue` finishes a turn.")),
-        Some(Verb::Chat { session: None, pick }) => {
-            chat::chat(&args.common, if *pick { Which::Picked } else { Which::New }, None)
+        Some(Verb::Chat { session, pick, inline }) => {
+            let which = match session {
+                Some(id) => Which::Named(id),
+                None if *pick => Which::Picked,
+                None => Which::New,
+            };
+            chat::chat(&args.common, which, None, args.inline || *inline)
         }
-        Some(Verb::Chat { session: Some(id), .. }) => chat::chat(&args.common, Which::Named(id), None),
         Some(Verb::Setup(setup)) => setup::setup(&args.common, setup),
         Some(Verb::Download(download)) => download::run(download),
         Some(Verb::Run(run)) => match (&run.messages_dir, &run.out) {

@@ -270,7 +270,7 @@ impl Headless<'_> {
                         (Finish::Error, None) => Err(engine_left().into()),
                     };
                 }
-                Some(Event::Failed(error)) => return Err(error.into()),
+                Some(Event::Failed(error) | Event::Refused(error)) => return Err(error.into()),
                 Some(Event::Note(text)) => self.report.note(&text),
                 Some(Event::Loading { .. } | Event::Ready(_) | Event::Step { .. } | Event::Stopped)
                 | None => {}
@@ -313,7 +313,7 @@ pub(super) fn wait_for_model(
     loop {
         match next_event(link, progress)? {
             Some(Event::Ready(facts)) => return Ok(Some(facts)),
-            Some(Event::Failed(error)) => return Err(error),
+            Some(Event::Failed(error) | Event::Refused(error)) => return Err(error),
             _ if stop.is_set() => return Ok(None),
             _ => {}
         }

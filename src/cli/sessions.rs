@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _, stdout};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-
-use super::args::{Common, ExportFormat, Sessions};
+use super::args::{Common, Sessions};
 use super::kept::folder;
 use super::output::clean;
 use super::words::Words;
 use super::{Done, settings};
+use crate::chat::{self, Form, Transcript};
 use crate::engine::saved;
-use crate::protocol::{Arguments, ExitCode, Part, ToolCall, UserError};
+use crate::protocol::{ExitCode, Part, ToolCall, UserError};
 use crate::session::{self, Entry, Folder, Record, Session, Turn};
 
 /// What a turn says, put together.
@@ -40,7 +39,7 @@ pub(super) fn sessions(common: &Common, args: &Sessions) -> Result<Done, UserErr
             opened.journal.flush(|_trouble| false).map_err(not_written)?;
             String::new()
         }
-        Sessions::Export { id, format, all } => export(&folder, id, *format, *all, model)?,
+        Sessions::Export { id, format, all } => export(&folder, id, format.form(), *all, model)?,
         Sessions::Delete { id } => {
             let prompts = prompts(&folder, id);
             folder.delete(id)?;
@@ -184,70 +183,23 @@ fn show_turn(turn: &Turn, words: Option<&Words>, text: &mut String) {
 fn export(
     folder: &Folder,
     id: &str,
-    format: ExportFormat,
+    form: Form,
     all: bool,
     model: Option<&Path>,
 ) -> Result<String, UserError> {
     let (session, _damage) = folder.read(id)?;
     let branches = branches(&session, all);
-    if format == ExportFormat::Ids {
+    if form == Form::Ids {
+        // They need no model to be understood.
         let line = |turn: &Turn| turn.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";
         let of = |branch: &Vec<&Turn>| branch.iter().map(|turn| line(turn)).collect::<String>();
         return Ok(branches.iter().map(of).collect::<Vec<_>>().join("\n"));
     }
     let words = words(&session, model)?;
-    if format == ExportFormat::Openai {
-        let messages = |branch: &Vec<&Turn>| {
-            branch.iter().flat_map(|turn| openai(&turn.start.user, &said(&words, turn))).collect::<Value>()
-        };
-        let mut lists: Vec<Value> = branches.iter().map(messages).collect();
-        let value = if all { Value::from(lists) } else { lists.pop().unwrap_or_else(|| json!([])) };
-        return Ok(format!("{value:#}\n"));
+    let mut transcripts: Vec<Transcript> = branches.iter().map(|turns| words.transcript(turns, id)).collect();
+    let title = session.title();
+    if all {
+        return Ok(chat::export_all(&transcripts, &title, form));
     }
-    let mut text = format!("# {}\n", session.title());
-    for (number, branch) in branches.iter().enumerate() {
-        if branches.len() > 1 {
-            let _ = write!(text, "\n# Branch {} of {}\n", number + 1, branches.len());
-        }
-        text.extend(branch.iter().map(|turn| markdown(&turn.start.user, &said(&words, turn))));
-    }
-    Ok(text)
-}
-
-/// Both messages of a turn; of a turn that said nothing the user's alone, as the model is shown it.
-fn openai(user: &str, said: &Said) -> Vec<Value> {
-    let mut messages = vec![json!({"role": "user", "content": user})];
-    if said.thinking.is_empty() && said.answer.is_empty() && said.calls.is_empty() {
-        return messages;
-    }
-    let mut message = json!({"role": "assistant", "content": said.answer});
-    if !said.thinking.is_empty() {
-        message["reasoning_content"] = Value::from(said.thinking.as_str());
-    }
-    if !said.calls.is_empty() {
-        let calls = said.calls.iter().map(|call| {
-            let arguments = match &call.arguments {
-                Arguments::Object(object) => Value::Object(object.clone()).to_string(),
-                Arguments::Raw(text) => text.clone(),
-            };
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
-        });
-        message["tool_calls"] = calls.collect();
-    }
-    messages.push(message);
-    messages
-}
-
-fn markdown(user: &str, said: &Said) -> String {
-    let mut text = format!("\n## You\n\n{}\n\n## Model\n", user.trim());
-    if !said.thinking.is_empty() {
-        let _ = write!(text, "\n> {}\n", said.thinking.trim().replace('\n', "\n> "));
-    }
-    if !said.answer.is_empty() {
-        let _ = write!(text, "\n{}\n", said.answer.trim());
-    }
-    for call in &said.calls {
-        let _ = write!(text, "\nCalls `{}`.\n", call.name);
-    }
-    text
+    Ok(chat::export(&transcripts.pop().unwrap_or_default(), &title, form))
 }

@@ -46,6 +46,8 @@ pub(super) struct Resolved {
     pub(super) limits: Limits,
     /// Whether that was asked for now, and is not only what the user asks for as a rule.
     pub(super) limits_typed: bool,
+    /// Which theme the user named, if any.
+    pub(super) theme: Option<Setting>,
 }
 
 /// Reads the config file and the environment, and holds every value against what it may be.
@@ -79,6 +81,7 @@ pub(super) fn values(paths: Paths, written: &Written) -> Result<Resolved, UserEr
             .unwrap_or(STATE_DISK),
         threads: written.get(Key::Threads).map(|s| s.parse(threads)).transpose()?,
         thinking: thinking.transpose()?.unwrap_or_default(),
+        theme: written.get(Key::Theme).cloned(),
         sampling,
         limits_typed: [Key::LimitThink, Key::LimitAnswer]
             .into_iter()
@@ -98,6 +101,11 @@ impl Resolved {
             Some(folder) => folder.clone(),
             None => setup::ensure(&self.paths)?,
         };
+        Ok(self.settings_for(model))
+    }
+
+    /// What to load of the model in this folder.
+    pub(super) fn settings_for(&self, model: PathBuf) -> Settings {
         let measured = MeasuredRates::read(&self.paths);
         let known = |measurement: Measurement| Measured {
             bytes_per_s: measurement.rate().whole(),
@@ -107,7 +115,7 @@ impl Resolved {
             disk: measured.disk(&model, self.reader).map(known),
             compute: measured.compute().map(known),
         };
-        Ok(Settings {
+        Settings {
             model,
             memory: self.memory,
             threads: self.threads,
@@ -116,7 +124,7 @@ impl Resolved {
             reader: self.reader.map(|kind| kind.as_str().to_owned()),
             rates,
             states: Some(StatesOnDisk { folder: self.paths.states(), most: self.state_disk }),
-        })
+        }
     }
 }
 

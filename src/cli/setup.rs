@@ -48,7 +48,7 @@ pub(super) struct Setup {
 /// Runs it.
 pub(super) fn setup(common: &Common, args: &Setup) -> Result<Done, UserError> {
     if !args.yes {
-        return chat::chat(common, Which::New, Some(args));
+        return chat::chat(common, Which::New, Some(args), false);
     }
     let resolved = settings::resolve(common)?;
     if resolved.memory.is_some() && resolved.preset.is_none() {

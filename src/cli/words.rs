@@ -48,6 +48,7 @@ impl Words {
     /// These turns of session `id`, each with its end.
     pub(super) fn transcript(&self, turns: &[&Turn], id: &str) -> Transcript {
         let mut transcript = Transcript::default();
+        transcript.system = turns.last().and_then(|turn| turn.system.clone());
         for (number, turn) in (1..).map(TurnId).zip(turns) {
             transcript.begin(number, turn.start.user.clone());
             for part in self.parts(turn) {

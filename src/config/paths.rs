@@ -10,7 +10,7 @@ use super::Error;
 pub struct Paths {
     /// Models that the program lays out, and sessions.
     pub data: PathBuf,
-    /// Holds `config.toml`.
+    /// Holds `config.toml`, `keymap.toml` and `themes`.
     pub config: PathBuf,
     /// What the program has found out about this machine, and can find out again.
     pub state: PathBuf,
@@ -38,6 +38,16 @@ impl Paths {
     /// The config file.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
+    }
+
+    /// The user's own keys.
+    pub fn keymap_file(&self) -> PathBuf {
+        self.config.join("keymap.toml")
+    }
+
+    /// Folder of the user's own themes.
+    pub fn themes(&self) -> PathBuf {
+        self.config.join("themes")
     }
 
     /// Folder of the conversations that were written down.

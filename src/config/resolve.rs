@@ -33,11 +33,13 @@ pub enum Key {
     LimitThink,
     /// How long it may answer.
     LimitAnswer,
+    /// How the screen looks.
+    Theme,
 }
 
 impl Key {
     /// Every key.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Model,
         Self::Memory,
         Self::Preset,
@@ -50,6 +52,7 @@ impl Key {
         Self::TopP,
         Self::LimitThink,
         Self::LimitAnswer,
+        Self::Theme,
     ];
 
     /// The key of this name.
@@ -74,7 +77,7 @@ impl Key {
     pub const fn default_in_words(self) -> &'static str {
         match self {
             Self::Model => "the small model that comes with the program",
-            Self::Memory | Self::Preset | Self::Reader => "auto",
+            Self::Memory | Self::Preset | Self::Reader | Self::Theme => "auto",
             Self::Context => "as many as an eighth of the memory holds",
             Self::StateDisk => "16GiB",
             Self::Threads => "one for each physical core",
@@ -100,6 +103,7 @@ impl Key {
             Self::TopP => "top_p",
             Self::LimitThink => "limit_think",
             Self::LimitAnswer => "limit_answer",
+            Self::Theme => "theme",
         }
     }
 
@@ -118,6 +122,7 @@ impl Key {
             Self::TopP => "--top-p",
             Self::LimitThink => "--limit-think",
             Self::LimitAnswer => "--limit-answer",
+            Self::Theme => "--theme",
         }
     }
 
@@ -132,6 +137,7 @@ impl Key {
             Self::StateDisk => Some("DORMOUSE_STATE_DISK"),
             Self::Threads => Some("DORMOUSE_THREADS"),
             Self::Thinking => Some("DORMOUSE_THINK"),
+            Self::Theme => Some("DORMOUSE_THEME"),
             Self::Temperature | Self::TopP | Self::LimitThink | Self::LimitAnswer => None,
         }
     }

@@ -30,7 +30,7 @@ pub fn measure(
     tokens: usize,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(ModelFacts, Vec<Spent>), UserError> {
-    let mut loaded = load::load(settings, &Arc::default(), &mut |_, _| !stopped())?;
+    let mut loaded = load::prepare(settings, 0, &Arc::default())?.read(&mut |_, _| !stopped())?;
     let limit = loaded.facts.context_limit;
     let mut all = Vec::with_capacity(positions.len());
     for &positions in positions {

@@ -14,7 +14,9 @@ use crate::chat::Markers;
 use crate::checkpoint::{Checkpoint, Manifest, identity};
 use crate::kernels::Kernels;
 use crate::model::Model;
-use crate::protocol::{Counter, ExitCode, ModelFacts, Settings, Telemetry, UserError};
+use crate::protocol::{
+    Counter, ExitCode, ModelFacts, PlanFacts, Settings, StatesOnDisk, Telemetry, UserError,
+};
 use crate::store::{Access, ReaderKind, Store, reader};
 use crate::sys::{cpu, memory};
 use crate::tokenizer::Tokenizer;
@@ -39,26 +41,37 @@ pub(super) struct Loaded {
     pub(super) saved: Option<Saved>,
 }
 
-/// Opens the checkpoint, holds the budget against it, and reads what belongs in memory. `progress` is told of bytes
-/// done and in all, and stops the loading by returning `false`.
-pub(super) fn load(
+/// A model of which all is known and nothing is in memory yet: what can be refused has been looked at.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    began: Instant,
+    kernels: &'static Kernels,
+    checkpoint: Arc<Checkpoint>,
+    tokenizer: Arc<Tokenizer>,
+    markers: Markers,
+    plan: Plan,
+    facts: PlanFacts,
+    access: Access,
+    pool: rayon::ThreadPool,
+    threads: usize,
+    states: Option<StatesOnDisk>,
+}
+
+/// Opens the checkpoint and holds the budget against it. `ours` are bytes of memory that this process will have given
+/// back before the model is read.
+pub(super) fn prepare(
     settings: &Settings,
+    ours: u64,
     telemetry: &Arc<Telemetry>,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Loaded, UserError> {
+) -> Result<Prepared, UserError> {
     let began = Instant::now();
     let kernels = Kernels::detect()?;
     let checkpoint = Arc::new(Checkpoint::open(&settings.model)?);
-    let config = checkpoint.config();
-    let tokenizer = Arc::new(Tokenizer::load(checkpoint.dir(), config.vocabulary)?);
+    let tokenizer = Arc::new(Tokenizer::load(checkpoint.dir(), checkpoint.config().vocabulary)?);
     let markers = Markers::of(&tokenizer)?;
-    let stop_ids = stop_ids(&checkpoint, &tokenizer);
-    let (temperature, top_p) =
-        sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
-
-    let machine = memory::machine();
+    let mut machine = memory::machine();
+    machine.available = machine.available.saturating_add(ours).min(machine.total);
     let plan = Plan::new(&checkpoint, &machine, Wish::of(settings))?;
-    let most_together = plan.most_together(config);
     let Access { reader, manifest } = access(&checkpoint, settings)?;
     let access =
         Access { reader: Arc::new(Metered { inner: reader, telemetry: Arc::clone(telemetry) }), manifest };
@@ -71,37 +84,64 @@ pub(super) fn load(
             UserError::new(ExitCode::Resources, format!("{threads} threads cannot be had"), error.to_string())
                 .with_hint("Ask for fewer with --threads.")
         })?;
-    let store = Store::open(Arc::clone(&checkpoint), &plan.store, access, progress)?;
-
-    let facts = ModelFacts {
-        name: folder_name(checkpoint.dir()),
-        digest: checkpoint.headers_digest(),
-        layers: config.layers(),
-        experts: config.moe.experts,
-        top_k: config.moe.top_k,
-        vocabulary: config.vocabulary,
-        parameters: checkpoint.parameters(),
-        bytes: Bytes(checkpoint.tensor_bytes()),
-        context_limit: plan.positions,
-        resident: Bytes(plan.store.vectors.0 + plan.store.pinned.0),
-        streamed: plan.store.streamed,
-        plan: plan.facts(&machine, settings, threads),
-        reader: store.reader().as_str(),
-        checked: store.is_checked(),
-        slots: store.slots(),
-        expert_bytes: Bytes(checkpoint.expert_bytes()),
-        load_s: 0.0,
+    let facts = plan.facts(&machine, settings, threads);
+    let states = settings.states.clone();
+    Ok(Prepared {
+        began,
+        kernels,
+        checkpoint,
+        tokenizer,
+        markers,
+        plan,
+        facts,
+        access,
+        pool,
         threads,
-        tier: kernels.tier().as_str(),
-        temperature,
-        top_p,
-        counter: Counter::new(Words(Arc::clone(&tokenizer))),
-    };
-    let model = Model::new(store, kernels, pool)?;
-    let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
-    let shelf = Shelf::new(plan.copies.0);
-    let saved = Saved::open(settings.states.as_ref(), identity(&checkpoint)?, model.config());
-    Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, shelf, saved })
+        states,
+    })
+}
+
+impl Prepared {
+    /// Reads what belongs in memory. `progress` is told of bytes done and in all, and stops the loading by returning
+    /// `false`.
+    pub(super) fn read(self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<Loaded, UserError> {
+        let Self { began, kernels, checkpoint, tokenizer, markers, plan, access, pool, threads, .. } = self;
+        let config = checkpoint.config();
+        let stop_ids = stop_ids(&checkpoint, &tokenizer);
+        let (temperature, top_p) =
+            sampler::defaults(checkpoint.generation().temperature, checkpoint.generation().top_p);
+        let most_together = plan.most_together(config);
+        let store = Store::open(Arc::clone(&checkpoint), &plan.store, access, progress)?;
+        let facts = ModelFacts {
+            name: folder_name(checkpoint.dir()),
+            digest: checkpoint.headers_digest(),
+            layers: config.layers(),
+            experts: config.moe.experts,
+            top_k: config.moe.top_k,
+            vocabulary: config.vocabulary,
+            parameters: checkpoint.parameters(),
+            bytes: Bytes(checkpoint.tensor_bytes()),
+            context_limit: plan.positions,
+            resident: Bytes(plan.store.vectors.0 + plan.store.pinned.0),
+            streamed: plan.store.streamed,
+            plan: self.facts,
+            reader: store.reader().as_str(),
+            checked: store.is_checked(),
+            slots: store.slots(),
+            expert_bytes: Bytes(checkpoint.expert_bytes()),
+            load_s: 0.0,
+            threads,
+            tier: kernels.tier().as_str(),
+            temperature,
+            top_p,
+            counter: Counter::new(Words(Arc::clone(&tokenizer))),
+        };
+        let model = Model::new(store, kernels, pool)?;
+        let facts = ModelFacts { load_s: began.elapsed().as_secs_f64(), ..facts };
+        let shelf = Shelf::new(plan.copies.0);
+        let saved = Saved::open(self.states.as_ref(), identity(&checkpoint)?, model.config());
+        Ok(Loaded { model, tokenizer, markers, stop_ids, most_together, plan, facts, shelf, saved })
+    }
 }
 
 /// Threads that compute.

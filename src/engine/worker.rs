@@ -16,6 +16,7 @@ use super::telemetry::{publish, sample_memory};
 use super::together;
 use crate::model::Observer;
 use crate::protocol::{Command, Event, ExitCode, Finish, Phase, Settings, Telemetry, UserError};
+use crate::sys::memory;
 
 /// How often loading says how far it is.
 const LOADING_EVERY: Duration = Duration::from_millis(50);
@@ -118,6 +119,20 @@ impl Worker {
     }
 
     fn load(&mut self, settings: &Settings) -> Result<(), Gone> {
+        // What can be found wrong while the old model is there leaves it as it is.
+        let another = self.loaded.is_some();
+        if !another {
+            self.telemetry.set_phase(Phase::Loading);
+        }
+        let ours = if another { memory::process().rss } else { 0 };
+        let prepared = match load::prepare(settings, ours, &self.telemetry) {
+            Ok(prepared) => prepared,
+            Err(error) if another => return Ok(self.events.send(Event::Refused(error))?),
+            Err(error) => {
+                self.telemetry.set_phase(Phase::Empty);
+                return Ok(self.events.send(Event::Failed(error))?);
+            }
+        };
         // Two models would not fit.
         self.settle()?;
         self.unload();
@@ -125,7 +140,7 @@ impl Worker {
         let mut told: Option<Instant> = None;
         let (telemetry, events, inbox, waiting) =
             (&self.telemetry, &self.events, &self.inbox, &mut self.waiting);
-        let result = load::load(settings, telemetry, &mut |done, total| {
+        let result = prepared.read(&mut |done, total| {
             telemetry.load_done.store(done, Relaxed);
             telemetry.load_total.store(total, Relaxed);
             waiting.extend(inbox.try_iter());

@@ -19,6 +19,8 @@ pub struct Session {
     pub header: Header,
     /// The title that it was given.
     pub given_title: Option<String>,
+    /// What the model is told before everything else, of the turn that began last.
+    pub system: Option<String>,
     /// The turns of all its branches, in the order in which they began.
     pub turns: Vec<Turn>,
     /// Which of them is the last of the branch that is gone on with.
@@ -36,6 +38,8 @@ pub struct Turn {
     pub dropped: usize,
     /// The message, and how it is to be answered.
     pub start: TurnStart,
+    /// What the model was told before everything else.
+    pub system: Option<String>,
     /// What it was rendered to, with all messages before it.
     pub prompt: Option<PromptDigest>,
     /// The generated ids, oldest first.
@@ -75,7 +79,7 @@ impl Turn {
 impl Session {
     /// A session in which nothing was said.
     pub const fn new(header: Header) -> Self {
-        Self { header, given_title: None, turns: Vec::new(), head: None, notes: Vec::new() }
+        Self { header, given_title: None, system: None, turns: Vec::new(), head: None, notes: Vec::new() }
     }
 
     /// How it is called: as the user says, or by the first message.
@@ -127,6 +131,7 @@ impl Session {
             }
             (Record::Note(text), _) => self.notes.push(text),
             (Record::Title(text), _) => self.given_title = Some(text),
+            (Record::System(text), _) => self.system = text,
             _ => return Err(Fault::OutOfPlace),
         }
         Ok(())
@@ -139,6 +144,7 @@ impl Session {
             follows,
             dropped,
             start,
+            system: self.system.clone(),
             prompt: None,
             ids,
             channels,

@@ -35,6 +35,7 @@
 //! | `R` | JSON: the turn was taken up again, when |
 //! | `N` | JSON: a note |
 //! | `L` | JSON: a new title |
+//! | `S` | JSON: the system message from the next turn on, or null |
 //!
 //! Ids are the truth: the text of an answer is not stored, it is what its ids decode to. A turn without `E` was cut, by
 //! a crash or a loss of power, and goes on from its last `T` with the same random numbers.

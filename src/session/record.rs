@@ -153,6 +153,8 @@ pub enum Record {
     Note(String),
     /// How the session is called from now on.
     Title(String),
+    /// What the model is told before everything else from the next turn on; nothing takes it back.
+    System(Option<String>),
 }
 
 impl Record {
@@ -204,6 +206,7 @@ impl Record {
             Self::Resumed(at) => json(b'R', at),
             Self::Note(text) => json(b'N', text),
             Self::Title(text) => json(b'L', text),
+            Self::System(text) => json(b'S', text),
         }
     }
 
@@ -232,6 +235,7 @@ impl Record {
             b'R' => Self::Resumed(json(rest)?),
             b'N' => Self::Note(json(rest)?),
             b'L' => Self::Title(json(rest)?),
+            b'S' => Self::System(json(rest)?),
             _ => return None,
         })
     }
@@ -389,6 +393,8 @@ mod tests {
             Record::Resumed(5),
             Record::Note("n".into()),
             Record::Title("t".into()),
+            Record::System(Some("s".into())),
+            Record::System(None),
         ];
         records.extend(CHANNELS.map(|channel| Record::Token { id: u32::MAX - 1, channel }));
         for record in records {

@@ -54,11 +54,12 @@ impl Keeper {
         self.open = journal.map(|journal| (id, journal));
     }
 
-    /// Writes a record to the session, which is made with a turn if none is open. Gives its name. The digest is that of the
+    /// Writes a record to the session, which is made with a turn, or the system message before it, if none is open. Gives
+    /// its name. The digest is that of the
     /// model.
     pub(super) fn write(&mut self, record: Record, digest: u64) -> Option<String> {
         let now = unix_now();
-        if self.open.is_none() && matches!(record, Record::Turn(_) | Record::Branch(_)) {
+        if self.open.is_none() && matches!(record, Record::Turn(_) | Record::Branch(_) | Record::System(_)) {
             self.make(digest, now);
         }
         let (id, journal) = self.open.as_ref()?;

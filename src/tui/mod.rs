@@ -10,19 +10,21 @@
 //! | `view/` | the screen as a function of the state, one file for each region |
 //! | `transcript/` | the conversation as rows: markdown, wrapping, scrolling |
 //! | `run.rs` | the loop: input, engine, signals, the next frame |
+//! | `lines.rs` | the same chat in lines, where there is no screen |
 //! | `terminal.rs` | the modes of the terminal, set and unset in one place |
 //! | `backend.rs` | how cells reach the terminal |
-//! | `input.rs`, `signals.rs` | the two threads that only listen |
+//! | `input/`, `signals.rs` | the two threads that only listen |
 //! | `csv.rs` | tables for other programs |
 //! | `counter.rs` | counts the tokens of what is being written |
-//! | `keeper.rs` | writes the conversation down |
+//! | `keeper.rs`, `files.rs` | writes the conversation down; writes it out to a file |
 //! | `library.rs`, `opening.rs` | the thread that reads other sessions, and one as the screen takes it in |
+//! | `models.rs` | which models there are, as the screen asks |
 //! | `clerk.rs`, `past.rs` | files beside it: what was sent before, what was copied, what is put into a message |
 //! | `clipboard.rs`, `editor.rs` | the terminal's clipboard, the user's editor |
 //! | `composer.rs`, `draft.rs` | the editor, and what is written in it: text and chips |
 //! | `commands/`, `keymap/` | the tables of commands and of keys |
 //! | `written.rs` | the user's own files of keys and themes, with their lines |
-//! | `theme.rs`, `width.rs`, `numbers.rs` | styles by meaning, what text may show and how wide it is, numbers |
+//! | `theme/`, `width.rs`, `numbers.rs` | styles by meaning, what text may show and how wide it is, numbers |
 //!
 //! # The mouse
 //!
@@ -41,10 +43,13 @@ mod csv;
 mod draft;
 mod editor;
 mod error;
+mod files;
 mod input;
 mod keeper;
 mod keymap;
 mod library;
+mod lines;
+mod models;
 mod numbers;
 mod opening;
 mod past;
@@ -62,12 +67,16 @@ mod written;
 pub use app::SetUp;
 pub use clerk::Files;
 pub use error::Error;
+pub use files::expand;
 pub use keeper::Keeper;
 pub use keymap::Keymap;
 pub use library::{Words, open};
+pub use lines::{Ended, run_lines};
+pub use models::{Model, Models, SMALL};
 pub use opening::Opening;
 pub use run::run;
 pub use terminal::check as check_terminal;
+pub use theme::Themes;
 
 use std::path::PathBuf;
 
@@ -113,6 +122,8 @@ pub struct Options {
     pub notice: Option<String>,
     /// Which key does what.
     pub keymap: Keymap,
+    /// How the screen looks.
+    pub themes: Themes,
     /// Where seeds are counted from if the user asks for none: they are written down before the engine could tell its own.
     pub first_seed: u64,
 }

@@ -14,6 +14,10 @@ pub struct Opening {
     pub(crate) turns: Vec<(Turn, Facts)>,
     /// The last turn of the branch that is gone on with.
     pub(crate) head: Option<TurnId>,
+    /// What the model was told before everything else, in that branch...
+    pub(crate) system: Option<String>,
+    /// ...and what the journal holds of it.
+    pub(crate) kept_system: Option<String>,
     /// Whether another program writes it, so that here it can only be read.
     pub(crate) read_only: bool,
     /// What the user is told of it.
@@ -37,7 +41,10 @@ impl Opening {
                 (shown, facts(turn))
             }));
         }
-        Self { id, turns, head: session.head.map(name), ..Self::default() }
+        let head = session.head.and_then(|head| session.turns.get(head));
+        let kept_system = session.system.clone();
+        let system = head.map_or_else(|| kept_system.clone(), |turn| turn.system.clone());
+        Self { id, turns, head: session.head.map(name), system, kept_system, ..Self::default() }
     }
 
     /// The limits of the last turn of the branch that is gone on with.

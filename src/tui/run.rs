@@ -15,8 +15,7 @@ use super::input::{self, Input, Pause};
 use super::library::Reply;
 use super::signals::{self, Signal};
 use super::terminal::{self, Screen};
-use super::theme::Theme;
-use super::{Error, Exit, Keeper, Options, numbers, past};
+use super::{Error, Exit, Keeper, Models, Options, files, numbers, past};
 use crate::protocol::{EVENTS, EngineLink, Event};
 use crate::setup::wizard::{Hands, News};
 
@@ -32,8 +31,14 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Shows the chat until the user leaves. Sends [`Command::Load`](crate::protocol::Command::Load) itself, so that the
 /// screen is there before the model is; sends [`Command::Shutdown`](crate::protocol::Command::Shutdown) at the end.
-/// The terminal is restored however this returns. What is said is written down by `keeper`, if there is one.
-pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Result<Exit, Error> {
+/// The terminal is restored however this returns. What is said is written down by `keeper`, and other models are found by
+/// `models`, if there are such.
+pub fn run(
+    mut options: Options,
+    link: EngineLink,
+    keeper: Option<Keeper>,
+    models: Option<Box<dyn Models>>,
+) -> Result<Exit, Error> {
     terminal::check()?;
     let signals = signals::listen()?;
     let screen = Screen::enter()?;
@@ -50,7 +55,7 @@ pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Re
         }
         None => (None, never()),
     };
-    let app = App::new(options, &Theme::from_env());
+    let app = App::new(options);
     let events = link.events.clone();
     let mut chat = Chat {
         app,
@@ -58,6 +63,7 @@ pub fn run(mut options: Options, link: EngineLink, keeper: Option<Keeper>) -> Re
         link,
         events,
         keeper,
+        models,
         asks,
         counted,
         clerk,
@@ -83,6 +89,7 @@ struct Chat {
     /// The engine's events; never ready once its end is closed.
     events: Receiver<Event>,
     keeper: Option<Keeper>,
+    models: Option<Box<dyn Models>>,
     /// To the thread that counts tokens.
     asks: Sender<Ask>,
     /// From it; never ready once it has died.
@@ -223,6 +230,7 @@ impl Chat {
             Input::Click => self.update(Msg::Click),
             Input::Focus(focused) => self.update(Msg::Focus(focused)),
             Input::Resize => Ok(()),
+            Input::Background(rgb) => self.update(Msg::Background(rgb)),
             Input::Died(reason) => Err(Error::Input { reason }),
         }
     }
@@ -360,6 +368,17 @@ impl Chat {
                 };
                 self.app.notify(said);
             }
+            Effect::FindModel(name) => {
+                if let Some(models) = &self.models {
+                    let found = models.find(&name);
+                    self.update(Msg::Model(found))?;
+                }
+            }
+            Effect::Write { path, text, over } => {
+                let said = files::write(&path, &text, over);
+                self.update(Msg::Written(said))?;
+            }
+            Effect::AskBackground => Screen::ask(input::ASK_BACKGROUND)?,
             Effect::Mouse(on) => self.screen.set_mouse(on)?,
             Effect::Suspend => {
                 if !signals::stop_job() {

@@ -134,6 +134,11 @@ impl Screen {
         say(if mouse { MOUSE_ON } else { MOUSE_OFF }).map_err(failed("setting the mouse"))
     }
 
+    /// Asks the terminal something; its answer comes with the keys.
+    pub(super) fn ask(question: &str) -> Result<(), Error> {
+        say(question).map_err(failed("asking it something"))
+    }
+
     /// Gives the terminal to the shell, stops the process, and takes the terminal again when it continues.
     pub(super) fn suspend(&mut self) -> Result<(), Error> {
         unset().map_err(failed("restoring its modes"))?;

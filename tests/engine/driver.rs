@@ -110,7 +110,7 @@ impl Driver {
         loop {
             match self.event() {
                 Event::Ready(facts) => return Ok(*facts),
-                Event::Failed(error) => return Err(error),
+                Event::Failed(error) | Event::Refused(error) => return Err(error),
                 Event::Loading { done, total } => assert!(done <= total),
                 other => panic!("{other:?} while loading"),
             }

@@ -184,7 +184,9 @@ fn without_room_for_copies_the_prompt_is_read_again_and_no_bit_changes() {
         loop {
             match driver.event() {
                 dormouse::protocol::Event::Ready(_) => return None,
-                dormouse::protocol::Event::Failed(error) => return Some(error.hint),
+                dormouse::protocol::Event::Failed(error) | dormouse::protocol::Event::Refused(error) => {
+                    return Some(error.hint);
+                }
                 _ => {}
             }
         }

@@ -8,13 +8,18 @@ use crate::terminal::{Terminal, dormouse};
 
 /// The program with a new home, in which only the temperature is set, so that answers are the same every time.
 fn start(columns: u16, rows: u16) -> (Terminal, TempDir) {
+    let home = home();
+    let mut terminal = Terminal::start(dormouse(home.path()), columns, rows);
+    terminal.wait_for("● ready");
+    (terminal, home)
+}
+
+fn home() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join("config/dormouse");
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("config.toml"), "temperature = 0\n").unwrap();
-    let mut terminal = Terminal::start(dormouse(home.path()), columns, rows);
-    terminal.wait_for("● ready");
-    (terminal, home)
+    home
 }
 
 #[test]
@@ -35,6 +40,18 @@ fn a_newcomer_chats() {
     chat.wait_for("Thinking is off");
     chat.send("What is the capital of Italy?");
     chat.wait_until("a second answer", |screen| screen.matches("✓ done").count() == 2);
+    // A model that is none leaves the one that is there.
+    chat.send("/model /nowhere");
+    chat.wait_for("/nowhere is no folder");
+    chat.send("/memory 1MiB");
+    chat.wait_for("Nothing has changed");
+    chat.send("What is the capital of Spain?");
+    chat.wait_for("Madrid");
+    chat.wait_until("a third answer", |screen| {
+        screen.matches("✓ done").count() >= 2 && screen.contains("● ready")
+    });
+    chat.send("/memory 2GB");
+    chat.wait_for("read into memory");
     chat.send("/new");
     chat.wait_for("Ready:");
     chat.send("/quit");
@@ -132,26 +149,92 @@ fn the_smallest_screen_still_chats() {
     chat.assert_restored();
 }
 
+/// T24: the same chat in lines, and not one escape code.
 #[test]
-fn what_is_no_terminal_is_refused() {
-    let home = tempfile::tempdir().unwrap();
+fn t24_a_dumb_terminal_chats_in_lines() {
+    let home = home();
     let mut command = dormouse(home.path());
     command.env("TERM", "dumb");
-    let mut terminal = Terminal::start(command, 80, 24);
-    terminal.wait_for("cannot show a full screen");
-    assert_eq!(terminal.wait(), 2);
-    assert!(!terminal.raw().contains(&0x1b));
-    let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_dormouse"))
-        .env("HOME", home.path())
-        .env("XDG_DATA_HOME", home.path())
-        .write_stdin("hello\n")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        message.contains("standard input is not a terminal") && message.contains("dormouse run"),
-        "{message}"
-    );
-    assert_eq!(output.stdout, b"");
+    let mut chat = Terminal::start(command, 80, 24);
+    chat.wait_until("a prompt", |screen| screen.trim_end().ends_with('>'));
+    chat.keys("What is the capital of Italy?\r");
+    chat.wait_for("(done, ");
+    assert!(chat.text().contains("| ") && chat.text().contains("Rome"), "{}", chat.text());
+    chat.keys("/think off\r");
+    chat.wait_for("Thinking is off");
+    chat.keys("/help\r");
+    chat.wait_for("/export");
+    assert!(!chat.text().contains("/mouse"), "{}", chat.text());
+    chat.keys("\x04");
+    assert_eq!(chat.wait(), 0);
+    assert!(!chat.raw().contains(&0x1b));
+    // What was said is in a session like any other.
+    let mut command = dormouse(home.path());
+    command.arg("--continue");
+    let mut chat = Terminal::start(command, 80, 40);
+    chat.wait_for("● ready");
+    assert!(chat.text().contains("❯ What is the capital of Italy?"), "{}", chat.text());
+    chat.keys("\x03");
+    assert_eq!(chat.wait(), 0);
+}
+
+/// T24: a script pipes messages in, line by line.
+#[test]
+fn t24_a_pipe_chats_in_lines() {
+    let home = home();
+    let chat = |arguments: &[&str], lines: &'static str| {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_dormouse"));
+        command.env_remove("DORMOUSE_HOME").args(arguments).env("HOME", home.path());
+        for (name, folder) in
+            [("XDG_DATA_HOME", "data"), ("XDG_CONFIG_HOME", "config"), ("XDG_CACHE_HOME", "cache")]
+        {
+            command.env(name, home.path().join(folder));
+        }
+        let output = command.write_stdin(lines).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, out, aside) =
+        chat(&[], "What is the capital of Italy?\n/nonsense\n/mouse\n\nWhat is the capital of Spain?");
+    assert_eq!(code, Some(0), "{aside}");
+    assert!(out.starts_with("| ") && out.contains("Rome") && out.contains("Madrid"), "{out}");
+    assert!(aside.contains("/nonsense is no command") && aside.contains("needs the screen"), "{aside}");
+    assert_eq!(aside.matches("(done, ").count(), 2, "{aside}");
+    assert!(!out.contains('\u{1b}') && !aside.contains('\u{1b}') && !out.contains("> "), "{out}{aside}");
+    let (code, out, aside) = chat(&["--model", "/nowhere"], "Hello?\n");
+    assert_eq!((code, out.as_str()), (Some(3), ""), "{aside}");
+    assert!(aside.contains("/nowhere"), "{aside}");
+}
+
+/// What the user wrote for the screen is held against what there is before anything is loaded.
+#[test]
+fn slips_in_the_users_keys_and_themes_are_told_with_their_line() {
+    let home = home();
+    let config = home.path().join("config/dormouse");
+    let refused = |file: &str, text: &str, problem: &str| {
+        std::fs::create_dir_all(config.join("themes")).unwrap();
+        std::fs::write(config.join(file), text).unwrap();
+        let mut command = dormouse(home.path());
+        if file.starts_with("themes") {
+            command.args(["--theme", "mine"]);
+        }
+        let mut chat = Terminal::start(command, 120, 24);
+        assert_eq!(chat.wait(), 2, "{}", chat.text());
+        assert!(chat.text().contains(problem), "{}", chat.text());
+        std::fs::remove_file(config.join(file)).unwrap();
+    };
+    refused("keymap.toml", "[chat]\n\n'ctrl-s' = 'sned'\n", "line 3: `sned` is no action; is `send` meant?");
+    refused("themes/mine.toml", "accent = 'redd'\n", "line 1: `redd` is no colour (is red meant?)");
+    std::fs::write(config.join("keymap.toml"), "[idle]\n'f5' = 'send'\n").unwrap();
+    std::fs::write(config.join("themes/mine.toml"), "accent = '#010203'\n").unwrap();
+    let mut command = dormouse(home.path());
+    command.args(["--theme", "mine"]);
+    let mut chat = Terminal::start(command, 80, 24);
+    chat.wait_for("● ready");
+    assert!(chat.text().contains("F5 send"), "{}", chat.text());
+    assert!(chat.count("38;2;1;2;3") > 0);
+    chat.keys("/quit");
+    chat.wait_for("❯ /quit");
+    chat.keys("\x1b[15~");
+    assert_eq!(chat.wait(), 0);
 }

@@ -163,7 +163,7 @@ impl Bench {
         loop {
             match self.next_event(link)? {
                 Some(Event::Ready(facts)) => return Ok(Some(facts)),
-                Some(Event::Failed(error)) => return Err(error),
+                Some(Event::Failed(error) | Event::Refused(error)) => return Err(error),
                 _ if self.stop.is_set() => return Ok(None),
                 _ => {}
             }
@@ -206,7 +206,7 @@ impl Bench {
                         (Finish::Error, None) => Err(engine_left()),
                     };
                 }
-                Some(Event::Failed(error)) => return Err(error),
+                Some(Event::Failed(error) | Event::Refused(error)) => return Err(error),
                 _ => {}
             }
         }

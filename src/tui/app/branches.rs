@@ -23,7 +23,7 @@ impl App {
     /// Shows a session in place of the conversation.
     pub(crate) fn open(&mut self, opening: Opening) {
         self.clear_conversation();
-        let Opening { id, turns, head, read_only, notice } = opening;
+        let Opening { id, turns, head, system, kept_system, read_only, notice } = opening;
         let base = self.branches.base;
         let name = |id: TurnId| TurnId(id.0 + base);
         self.next_turn += turns.len() as u64;
@@ -33,6 +33,7 @@ impl App {
             self.branches.aside.push((turn, facts));
         }
         self.session = Some(id);
+        (self.transcript.system, self.kept_system) = (system, kept_system);
         self.read_only = read_only;
         if let Some(head) = head {
             self.show(name(head));
@@ -45,6 +46,7 @@ impl App {
     /// Forgets the conversation: what comes next begins another one.
     pub(super) fn clear_conversation(&mut self) {
         self.transcript = Transcript::default();
+        self.kept_system = None;
         self.facts.clear();
         self.branches = Branches { base: self.next_turn - 1, ..Branches::default() };
         self.scrollback.clear();

@@ -1,8 +1,12 @@
 //! What commands do.
 
+use std::path::{Path, PathBuf};
+
 use super::{App, Effect, Engine, Mode};
+use crate::chat::{self, Form};
 use crate::protocol::{Command, Limit, Limits, Thinking};
 use crate::tui::commands::{self, Answer, Completion};
+use crate::tui::files::OVER;
 
 impl App {
     /// What the draft may become, where it is a command, or its last word, where that names a file.
@@ -76,18 +80,44 @@ impl App {
     /// Begins a new conversation.
     pub(crate) fn new_conversation(&mut self) -> Answer {
         if self.running.is_some() {
-            return Err("A turn is running; Esc stops it first.".to_owned());
+            return Err(format!("A turn is running; {} stops it first.", self.key_of("stop")));
         }
         let kept = self.session.is_some() && !self.read_only;
-        self.clear_conversation();
+        let mut effects = self.forget_conversation();
         if kept {
             self.notify("The model has forgotten all; the conversation is kept: /sessions, and Up for what you wrote.");
         }
-        let mut effects = vec![Effect::CloseSession];
         if matches!(self.engine, Engine::Ready(_)) {
             effects.push(Effect::Send(Command::Reset));
         }
         Ok(effects)
+    }
+
+    /// Closes the session and clears the screen; what was said stays in the session.
+    pub(super) fn forget_conversation(&mut self) -> Vec<Effect> {
+        self.clear_conversation();
+        vec![Effect::CloseSession]
+    }
+
+    /// Says what the model is told before everything else, or tells it so from the next message on.
+    pub(crate) fn set_system(&mut self, text: &str) -> Vec<Effect> {
+        match text {
+            "" => match &self.transcript.system {
+                Some(system) => self.notify(format!("System message: {system}")),
+                None => {
+                    self.notify("There is no system message; /system TEXT sets one for this conversation.");
+                }
+            },
+            "none" => {
+                self.transcript.system = None;
+                self.notify("No system message from the next message on.");
+            }
+            text => {
+                self.transcript.system = Some(text.to_owned());
+                self.notify("The model is told so from the next message on; /system none takes it back.");
+            }
+        }
+        Vec::new()
     }
 
     /// Says how freely tokens are drawn, or draws them so.
@@ -141,5 +171,70 @@ impl App {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Says which theme it is, or shows another.
+    pub(crate) fn set_theme(&mut self, name: &str) -> Answer {
+        if name.is_empty() {
+            let themes = &self.options.themes;
+            self.notify(format!(
+                "The theme is {}; there are {}.",
+                themes.chosen(),
+                themes.names().join(", ")
+            ));
+            return Ok(Vec::new());
+        }
+        self.options.themes.choose(name)?;
+        self.theme = self.options.themes.theme();
+        self.notify(format!("The theme is {name}. theme = \"{name}\" in config.toml keeps it."));
+        Ok(if self.options.themes.follows_terminal() { vec![Effect::AskBackground] } else { Vec::new() })
+    }
+
+    /// Writes the conversation to a file, in the form that its name tells of.
+    pub(crate) fn save(&mut self, argument: &str) -> Answer {
+        let (over, path) = over(argument);
+        if path.is_empty() {
+            return Err("/save is followed by the name of a file, like ~/dormice.md".to_owned());
+        }
+        let form = |form: &Form| Path::new(path).extension().is_some_and(|end| end == form.extension());
+        let form = Form::ALL.into_iter().find(form).unwrap_or(Form::Markdown);
+        self.write_out(form, PathBuf::from(path), over)
+    }
+
+    /// Writes the conversation to a file in the form that is asked for; markdown, if none is.
+    pub(crate) fn export(&mut self, argument: &str) -> Answer {
+        let (over, rest) = over(argument);
+        let (word, path) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let (form, path) = match word.parse::<Form>() {
+            Ok(form) => (form, path.trim()),
+            Err(_) if rest.is_empty() => (Form::Markdown, ""),
+            // Every path has a point or a slash in it; a word without is a slip.
+            Err(_) if word.contains(['.', '/']) => (Form::Markdown, rest),
+            Err(problem) => return Err(problem),
+        };
+        let path = if path.is_empty() {
+            let name = self.session.as_deref().unwrap_or("conversation");
+            PathBuf::from(format!("dormouse-{name}.{}", form.extension()))
+        } else {
+            PathBuf::from(path)
+        };
+        self.write_out(form, path, over)
+    }
+
+    fn write_out(&mut self, form: Form, path: PathBuf, over: bool) -> Answer {
+        let Some(first) = self.transcript.turns().first() else {
+            return Err("There is nothing to write yet.".to_owned());
+        };
+        let title = first.user.lines().next().unwrap_or_default().trim();
+        let text = chat::export(&self.transcript, title, form);
+        Ok(vec![Effect::Write { path, text, over }])
+    }
+}
+
+/// Whether what is there may be replaced, and the rest.
+fn over(argument: &str) -> (bool, &str) {
+    match argument.strip_prefix(OVER) {
+        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => (true, rest.trim()),
+        _ => (false, argument),
     }
 }

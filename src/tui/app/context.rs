@@ -1,12 +1,23 @@
-//! When the context is full: nothing is cut in silence, the user says what gives way.
+//! When room runs out, in the context or on the disk: nothing is cut in silence.
 
-use super::App;
+use super::{App, Effect};
 use crate::chat::Turn;
 use crate::protocol::ContextFull;
 use crate::tui::commands::Answer;
 use crate::tui::numbers::counted;
+use crate::units::Bytes;
 
 impl App {
+    /// The turn waits while the disk has no room for what it has said.
+    pub(super) fn disk(&mut self, missing: Option<Bytes>) -> Vec<Effect> {
+        let changed = missing.is_some() != self.disk_full.is_some();
+        self.disk_full = missing;
+        match &self.running {
+            Some(running) if changed => vec![Effect::Pause(running.pause.clone(), missing.is_some())],
+            _ => Vec::new(),
+        }
+    }
+
     /// The context, where it had no room for the last message or for more of the last answer.
     pub(crate) fn context_full(&self) -> Option<ContextFull> {
         if self.running.is_some() {

@@ -12,12 +12,13 @@ use crate::tui::transcript::{Asked, Facts};
 impl App {
     pub(super) fn engine_event(&mut self, event: Event) -> Vec<Effect> {
         match event {
-            Event::Ready(_) | Event::Failed(_) if self.is_stale() => {}
+            Event::Ready(_) | Event::Refused(_) | Event::Failed(_) if self.is_stale() => {}
             Event::Ready(facts) => {
-                self.engine = Engine::Ready(facts);
-                self.forecast.forget();
-                return self.trial_loaded();
+                let mut effects = self.loaded(facts);
+                effects.extend(self.trial_loaded());
+                return effects;
             }
+            Event::Refused(error) => return self.refused(error),
             Event::Prompt { turn, ids, .. } => return self.prompt(turn, &ids),
             Event::Token { turn, id, channel } => return self.token(turn, id, channel),
             Event::Step { turn, seconds, cost } => {
@@ -32,12 +33,7 @@ impl App {
                     None => self.finish(turn, *outcome),
                 };
             }
-            Event::Failed(error) => {
-                let mut effects = self.fail_running(&error);
-                effects.extend(self.trial_failed(&error));
-                self.engine = Engine::Failed(error);
-                return effects;
-            }
+            Event::Failed(error) => return self.load_failed(error),
             Event::Note(text) => self.notify(text),
             Event::Stopped => return self.engine_gone(),
             // The numbers say it already; nobody here asked for logits.
@@ -85,8 +81,12 @@ impl App {
         self.mark_branches();
         self.notice = None;
         let request = self.request(turn, Vec::new(), asked, 0);
-        let mut effects = Vec::with_capacity(3);
+        let mut effects = Vec::with_capacity(4);
         if let Some(turn) = start {
+            if self.kept_system != self.transcript.system {
+                self.kept_system.clone_from(&self.transcript.system);
+                effects.push(Effect::Record(Record::System(self.kept_system.clone())));
+            }
             let goes_on = self.branches.head == follows && before == dropped;
             let follows = follows.map_or(0, |turn| self.number(turn));
             effects.push(Effect::Record(if goes_on {
@@ -152,6 +152,7 @@ impl App {
         self.steps.clear();
         self.forecast.read_with = Some(asked.thinking);
         self.impatience = 0;
+        self.alert = None;
         self.pulse.stir();
         self.scrollback.go_to_end();
         TurnRequest {
@@ -267,7 +268,7 @@ impl App {
     }
 
     /// Ends the running turn, of which nothing more will come.
-    fn fail_running(&mut self, error: &UserError) -> Vec<Effect> {
+    pub(super) fn fail_running(&mut self, error: &UserError) -> Vec<Effect> {
         let Some(turn) = self.running.as_ref().map(|running| running.turn) else { return Vec::new() };
         self.finish(turn, Outcome { error: Some(error.clone()), ..Outcome::new(Finish::Error) })
     }

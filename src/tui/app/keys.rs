@@ -20,6 +20,9 @@ impl App {
         if self.sheet.is_some() {
             return vec![Context::Numbers, Context::Anywhere];
         }
+        if self.palette.is_some() {
+            return vec![Context::Palette, Context::Anywhere];
+        }
         if let Some(contexts) = self.setup_contexts() {
             return contexts;
         }
@@ -29,9 +32,12 @@ impl App {
         if let Some(context) = self.mode.context() {
             return vec![context, Context::Chat, Context::Edit, Context::Anywhere];
         }
-        let mut contexts = Vec::with_capacity(10);
+        let mut contexts = Vec::with_capacity(11);
         if self.greeting().is_some() && self.composer.text().is_empty() {
             contexts.push(Context::Greeting);
+        }
+        if self.alert.is_some() {
+            contexts.push(Context::Alert);
         }
         if !self.completions().is_empty() {
             if self.composer.word_before().starts_with('@') {
@@ -82,6 +88,9 @@ impl App {
             && self.help.is_none()
             && self.sheet.is_none()
         {
+            if self.palette.is_some() {
+                return self.filter_palette(|filter| filter.push(c));
+            }
             let mut bytes = [0; 4];
             let text = &*c.encode_utf8(&mut bytes);
             if self.picker.is_some() && self.setup_page().is_none() {
@@ -90,6 +99,11 @@ impl App {
             return self.write(|composer| composer.insert(text));
         }
         Vec::new()
+    }
+
+    /// How a person reads the key of an action.
+    pub(crate) fn key_of(&self, action: &str) -> String {
+        self.options.keymap.key_of(action).unwrap_or_else(|| format!("`{action}`"))
     }
 
     /// Sends what is written, or carries it out where it is a command.
@@ -133,7 +147,8 @@ impl App {
                 if self.impatience > 1 {
                     return vec![Effect::Leave];
                 }
-                self.notify("Stopping; Ctrl-C once more leaves without waiting for it.");
+                let key = self.key_of("interrupt");
+                self.notify(format!("Stopping; {key} once more leaves without waiting for it."));
                 return Vec::new();
             }
             None => {}
@@ -175,10 +190,11 @@ impl App {
     /// Takes the mouse, or gives it back.
     pub(crate) fn toggle_mouse(&mut self) -> Vec<Effect> {
         self.mouse = !self.mouse;
+        let key = self.key_of("mouse");
         self.notify(if self.mouse {
-            "The wheel scrolls the conversation; Shift and drag selects text."
+            "The wheel scrolls the conversation; Shift and drag selects text.".to_owned()
         } else {
-            "The mouse is the terminal's now: drag selects text; F3 takes the wheel back."
+            format!("The mouse is the terminal's now: drag selects text; {key} takes the wheel back.")
         });
         vec![Effect::Mouse(self.mouse)]
     }
@@ -222,6 +238,12 @@ impl App {
                 if completion.open { format!("{} ", completion.text) } else { completion.text.clone() };
             self.edit(|composer| composer.set(text));
         }
+        Vec::new()
+    }
+
+    /// Puts away what could not be done.
+    pub(crate) fn close_alert(&mut self) -> Vec<Effect> {
+        self.alert = None;
         Vec::new()
     }
 

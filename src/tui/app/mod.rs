@@ -12,6 +12,8 @@ mod forecast;
 mod history;
 mod keys;
 mod mode;
+mod model;
+mod palette;
 mod picker;
 mod pulse;
 mod queue;
@@ -32,6 +34,8 @@ pub(crate) use self::forecast::{ANSWER, Cost};
 use self::history::History;
 pub(crate) use self::keys::STATS_FROM;
 pub(crate) use self::mode::Mode;
+use self::model::Exchange;
+use self::palette::Palette;
 pub(crate) use self::picker::{Asking, Picker, Told};
 pub(crate) use self::pulse::Pulse;
 pub(crate) use self::queue::Queue;
@@ -46,7 +50,8 @@ use super::counter::{Ask, Counted};
 use super::draft::{Chip, Draft};
 use super::keymap::Press;
 use super::library::Wish;
-use super::theme::Theme;
+use super::models::Model;
+use super::theme::{Background, Theme};
 use super::transcript::{Facts, Scrollback};
 use crate::chat::{Repetition, Transcript};
 use crate::config::Remembered;
@@ -99,6 +104,12 @@ pub(crate) enum Msg {
     Focus(bool),
     /// What each layer cost in the last pass.
     Layers(Vec<LayerCost>),
+    /// The terminal tells the colour behind the text: red, green and blue from 0 to 1.
+    Background([f32; 3]),
+    /// A model was looked for.
+    Model(Result<Model, UserError>),
+    /// The conversation was written to a file, or was not: what to tell of it.
+    Written(String),
     /// The engine has something to say.
     Engine(Event),
     /// The engine's end of the channels is closed.
@@ -155,6 +166,19 @@ pub(crate) enum Effect {
         /// All of it.
         text: String,
     },
+    /// Look for a model.
+    FindModel(String),
+    /// Write a text to a file; one that is there is only replaced where `over` says so.
+    Write {
+        /// As the user named it.
+        path: PathBuf,
+        /// All of it.
+        text: String,
+        /// Whether a file may be replaced.
+        over: bool,
+    },
+    /// Ask the terminal what colour stands behind the text.
+    AskBackground,
     /// Take the mouse, or give it back to the terminal.
     Mouse(bool),
     /// Go back to the shell until it lets us continue.
@@ -215,11 +239,17 @@ pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) theme: Theme,
     pub(crate) engine: Engine,
+    /// The model that is being loaded in place of another.
+    exchange: Option<Exchange>,
+    /// What could not be done, until the user has read it.
+    pub(crate) alert: Option<UserError>,
     pub(crate) running: Option<Running>,
     pub(crate) thinking: Thinking,
     /// How long a turn may think and answer.
     pub(crate) limits: Limits,
     pub(crate) transcript: Transcript,
+    /// The system message that the session has.
+    kept_system: Option<String>,
     /// What is known of each turn beside its text, in the order of the transcript.
     pub(crate) facts: Vec<Facts>,
     pub(crate) scrollback: Scrollback,
@@ -249,6 +279,8 @@ pub(crate) struct App {
     focused: bool,
     /// Rows that the help is scrolled by, where it is open.
     pub(crate) help: Option<usize>,
+    /// The palette, where it is open.
+    pub(crate) palette: Option<Palette>,
     /// Whether the wheel is ours.
     pub(crate) mouse: bool,
     pub(crate) notice: Option<Notice>,
@@ -282,7 +314,7 @@ pub(crate) struct App {
 
 impl App {
     /// A screen whose engine is being loaded.
-    pub(crate) fn new(mut options: Options, theme: &Theme) -> Self {
+    pub(crate) fn new(mut options: Options) -> Self {
         let opening = options.opening.take();
         let mut history = History::default();
         for text in std::mem::take(&mut options.earlier) {
@@ -300,6 +332,7 @@ impl App {
             thinking: options.thinking,
             limits: options.limits,
             remembered: options.remembered,
+            theme: options.themes.theme(),
             session: None,
             read_only: false,
             disk_full: None,
@@ -309,9 +342,11 @@ impl App {
             next_turn: 1,
             facts: Vec::new(),
             options,
-            theme: *theme,
             engine: Engine::Loading,
+            exchange: None,
+            alert: None,
             running: None,
+            kept_system: None,
             transcript: Transcript::default(),
             scrollback: Scrollback::default(),
             show_thinking: None,
@@ -327,6 +362,7 @@ impl App {
             layers: Vec::new(),
             focused: true,
             help: None,
+            palette: None,
             mouse: true,
             notice,
             pulse: Pulse::default(),
@@ -348,6 +384,9 @@ impl App {
         effects.extend(self.setup_orders(orders));
         if self.picker.is_some() {
             effects.push(Effect::Sessions(Wish::List));
+        }
+        if self.options.themes.follows_terminal() {
+            effects.push(Effect::AskBackground);
         }
         effects
     }
@@ -390,6 +429,9 @@ impl App {
                 if self.sheet.is_some() {
                     return Vec::new();
                 }
+                if self.palette.is_some() {
+                    return self.filter_palette(|filter| filter.push_str(&super::width::clean_line(&text)));
+                }
                 if self.setup_page().is_some() && self.help.is_none() {
                     return self.write(|line| line.insert(&text));
                 }
@@ -422,7 +464,20 @@ impl App {
                 Vec::new()
             }
             Msg::Click => {
-                self.notify("Shift and drag selects text; F3 gives the mouse back to the terminal.");
+                let key = self.key_of("mouse");
+                self.notify(format!(
+                    "Shift and drag selects text; {key} gives the mouse back to the terminal."
+                ));
+                Vec::new()
+            }
+            Msg::Background(rgb) => {
+                self.options.themes.tell(Background::of(rgb));
+                self.theme = self.options.themes.theme();
+                Vec::new()
+            }
+            Msg::Model(found) => self.found_model(found),
+            Msg::Written(said) => {
+                self.notify(said);
                 Vec::new()
             }
             Msg::Setup(news) => self.setup_news(news),
@@ -483,16 +538,6 @@ impl App {
     /// Tells the user something.
     pub(crate) fn notify(&mut self, text: impl Into<String>) {
         self.notice = Some(Notice { text: text.into(), until: self.now() + NOTICE_S });
-    }
-
-    /// The turn waits while the disk has no room for what it has said.
-    fn disk(&mut self, missing: Option<Bytes>) -> Vec<Effect> {
-        let changed = missing.is_some() != self.disk_full.is_some();
-        self.disk_full = missing;
-        match &self.running {
-            Some(running) if changed => vec![Effect::Pause(running.pause.clone(), missing.is_some())],
-            _ => Vec::new(),
-        }
     }
 
     fn scroll(&mut self, rows: isize) {

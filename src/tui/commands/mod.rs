@@ -19,7 +19,6 @@ pub(crate) struct Entry {
     /// What it does.
     pub(crate) help: &'static str,
     /// Whether it is of no use without a screen.
-    #[expect(dead_code, reason = "there is nothing but the screen yet")]
     pub(crate) screen_only: bool,
     /// Does it, with what followed it, without the blanks around. What [`Takes`] rules out does not come here.
     pub(crate) run: fn(&mut App, &str) -> Answer,
@@ -145,7 +144,7 @@ mod tests {
     use crate::tui::Options;
 
     fn app() -> App {
-        App::new(Options::default(), &crate::tui::theme::Theme::new(true))
+        App::new(Options::default())
     }
 
     #[test]

@@ -2,8 +2,11 @@
 //! the palette without a word elsewhere.
 
 use super::{Entry, Takes};
+use crate::chat::Form;
+use crate::config::Preset;
 use crate::protocol::Thinking;
 use crate::tui::app::{App, Effect};
+use crate::tui::models::SMALL;
 
 const THINKING: [&str; 4] =
     [Thinking::Off.as_str(), Thinking::Low.as_str(), Thinking::High.as_str(), Thinking::Max.as_str()];
@@ -84,6 +87,15 @@ pub(crate) const TABLE: &[Entry] = &[
         run: App::set_limit,
     },
     Entry {
+        name: "/system",
+        takes: text("TEXT or none", |app| {
+            if app.transcript.system.is_some() { words(&["none"]) } else { Vec::new() }
+        }),
+        help: "what the model is told before everything else",
+        screen_only: false,
+        run: |app, text| Ok(app.set_system(text)),
+    },
+    Entry {
         name: "/temperature",
         takes: text("a number from 0, or default", |_| words(&["0", "0.7", "1", "default"])),
         help: "how freely tokens are drawn",
@@ -103,6 +115,41 @@ pub(crate) const TABLE: &[Entry] = &[
         help: "copy the last answer, or its last block of code",
         screen_only: true,
         run: App::copy_last,
+    },
+    Entry {
+        name: "/model",
+        takes: text("a folder, or small", |_| words(&[SMALL])),
+        help: "load another checkpoint",
+        screen_only: false,
+        run: App::set_model,
+    },
+    Entry {
+        name: "/memory",
+        takes: text("a size like 24GiB, or a preset", |_| words(&Preset::ALL.map(Preset::as_str))),
+        help: "load the model with another budget",
+        screen_only: false,
+        run: App::set_memory,
+    },
+    Entry {
+        name: "/save",
+        takes: text("a file; --over FILE replaces one", |_| Vec::new()),
+        help: "write the conversation to a file",
+        screen_only: false,
+        run: App::save,
+    },
+    Entry {
+        name: "/export",
+        takes: text("markdown, messages or ids, and a file", |_| words(&Form::ALL.map(Form::as_str))),
+        help: "write it in another form",
+        screen_only: false,
+        run: App::export,
+    },
+    Entry {
+        name: "/theme",
+        takes: text("its name", |app| app.options.themes.names()),
+        help: "how the screen looks",
+        screen_only: true,
+        run: App::set_theme,
     },
     Entry {
         name: "/stats",

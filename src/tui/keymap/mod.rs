@@ -17,6 +17,8 @@ pub(crate) type Run = fn(&mut App) -> Vec<Effect>;
 pub(crate) enum Context {
     /// The help is open.
     Help,
+    /// The palette is open.
+    Palette,
     /// Words are looked for in the conversation.
     Find,
     /// A passage of the conversation is chosen.
@@ -31,6 +33,8 @@ pub(crate) enum Context {
     Sessions,
     /// A message is written anew.
     Editing,
+    /// It is told why something could not be done.
+    Alert,
     /// A command is being typed.
     Command,
     /// Nothing is written.
@@ -61,10 +65,12 @@ pub(crate) enum Context {
 
 impl Context {
     /// All of them.
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 23] = [
         Self::Help,
         Self::Sessions,
         Self::Editing,
+        Self::Palette,
+        Self::Alert,
         Self::Find,
         Self::Browse,
         Self::Recall,
@@ -89,6 +95,7 @@ impl Context {
     const fn name(self) -> &'static str {
         match self {
             Self::Help => "help",
+            Self::Palette => "palette",
             Self::Find => "find",
             Self::Browse => "browse",
             Self::Recall => "recall",
@@ -96,6 +103,7 @@ impl Context {
             Self::Numbers => "numbers",
             Self::Sessions => "sessions",
             Self::Editing => "editing",
+            Self::Alert => "alert",
             Self::Command => "command",
             Self::Empty => "empty",
             Self::Queued => "queued",
@@ -110,6 +118,11 @@ impl Context {
             Self::Page => "page",
             Self::Anywhere => "anywhere",
         }
+    }
+
+    /// Whether the conversation has the keyboard there, so that what keys do can be chosen from a list instead.
+    pub(crate) const fn is_of_chat(self) -> bool {
+        matches!(self, Self::Idle | Self::Chat | Self::Anywhere)
     }
 
     /// Whether letters are written there.
@@ -169,6 +182,13 @@ pub(crate) enum Found {
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: Vec<Bound>,
+}
+
+impl Bound {
+    /// Does it.
+    pub(crate) const fn run(&self) -> Run {
+        self.run
+    }
 }
 
 impl Default for Keymap {

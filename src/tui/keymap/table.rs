@@ -2,8 +2,8 @@
 //! the help and offered in the palette without a word elsewhere.
 
 use super::Context::{
-    Anywhere, Browse, Chat, Command, Edit, Editing, Empty, Failed, Files, Find, Greeting, Help, Idle,
-    Numbers, Page, Pausable, Queued, Recall, Running, Sessions, Setup,
+    Alert, Anywhere, Browse, Chat, Command, Edit, Editing, Empty, Failed, Files, Find, Greeting, Help, Idle,
+    Numbers, Page, Palette, Pausable, Queued, Recall, Running, Sessions, Setup,
 };
 use super::{Binding, Context, Run};
 use crate::setup::wizard::Act;
@@ -34,6 +34,15 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Help, "help-down", &["down"], "scroll the help down", |app| app.scroll_help(1)),
     bind(Help, "help-page-up", &["pgup"], "scroll it up by ten rows", |app| app.scroll_help(-10)),
     bind(Help, "help-page-down", &["pgdn"], "scroll it down by ten rows", |app| app.scroll_help(10)),
+
+    shown("run", bind(Palette, "palette-run", &["enter"], "do what is chosen in the palette", App::run_from_palette)),
+    shown("close", bind(Palette, "close-palette", &["esc", "ctrl-p", "ctrl-c"], "close the palette", App::close_palette)),
+    bind(Palette, "palette-up", &["up"], "choose the one above", |app| app.choose_in_palette(-1)),
+    bind(Palette, "palette-down", &["down", "tab"], "choose the one below", |app| app.choose_in_palette(1)),
+    bind(Palette, "palette-backspace", &["backspace", "ctrl-h"], "delete a letter", |app| app.filter_palette(|filter| {
+        filter.pop();
+    })),
+    bind(Palette, "palette-clear", &["ctrl-u"], "look for something else", |app| app.filter_palette(String::clear)),
 
     shown("match", bind(Find, "match-before", &["up"], "in a search: the match before", |app| app.step(true))),
     bind(Find, "match-after", &["down"], "in a search: the match after", |app| app.step(false)),
@@ -99,6 +108,7 @@ pub(crate) const TABLE: &[Binding] = &[
         App::delete_in_picker),
     shown("leave it as it was", bind(Editing, "leave-edit", &["esc"], "leave the message as it was", App::leave_edit)),
 
+    shown("close", bind(Alert, "close-alert", &["esc"], "put away what could not be done", App::close_alert)),
     shown("stop", bind(Running, "stop", &["esc"], "stop the turn; what was said stays", App::stop)),
     shown("load again", bind(Failed, "load-again", &["ctrl-r"], "load the model again after a failure", App::reload)),
     shown("complete", bind(Command, "complete", &["tab"], "complete a command, or a file after @", App::complete)),
@@ -117,6 +127,7 @@ pub(crate) const TABLE: &[Binding] = &[
     bind(Chat, "branch-after", &["alt-down"], "the branch after", |app| app.turn_branch(1)),
     bind(Chat, "sessions", &["f6"], "all sessions", App::open_picker),
     shown("help", bind(Chat, "help", &["f1"], "show this help", App::open_help)),
+    shown("all", bind(Chat, "palette", &["ctrl-p"], "all commands and keys, found by a few letters", App::open_palette)),
     shown("find", bind(Chat, "find", &["ctrl-f"], "look for words in the conversation", App::find)),
     shown("choose", bind(Empty, "choose", &["tab"], "", App::browse)),
     bind(Chat, "choose", &["ctrl-up"], "choose a message or a block of code, to copy it", App::browse),

@@ -12,12 +12,11 @@ use crate::session::Record;
 use crate::tui::Options;
 use crate::tui::app::{App, Effect, Msg};
 use crate::tui::counter::{Counted, Place};
-use crate::tui::theme::Theme;
 
 #[test]
 fn starting_loads_the_model() {
     let mut bench = Bench::new();
-    assert!(matches!(bench.sent.as_slice(), [Effect::Send(Command::Load(_))]));
+    assert!(matches!(bench.sent.as_slice(), [Effect::Send(Command::Load(_)), Effect::AskBackground]));
     bench.send("too early");
     assert!(bench.generated().is_empty());
     assert_eq!(bench.app.composer.text(), "too early");
@@ -261,7 +260,7 @@ fn a_session_that_is_opened_again_shows_its_turns_and_its_name() {
         model_label: "nano".to_owned(),
         ..Options::default()
     };
-    let app = App::new(options, &Theme::new(true));
+    let app = App::new(options);
     let mut bench = Bench { app, ..Bench::ready() };
     let text = bench.text((80, 24));
     for expected in ["nano · trip", "Earlier?", "word 1", "its end was cut"] {

@@ -53,16 +53,21 @@ fn frame_styles(buffer: &Buffer) -> String {
     out
 }
 
+/// Where snapshots lie, and what they are called.
+fn framed(check: impl FnOnce()) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(check);
+}
+
 fn snapshots(name: &str, bench: impl FnMut() -> Bench) {
     snapshots_at(&SIZES, name, bench);
 }
 
 pub(super) fn snapshots_at(sizes: &[(u16, u16)], name: &str, mut bench: impl FnMut() -> Bench) {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
+    framed(|| {
         for &size in sizes {
             insta::assert_snapshot!(format!("{name}-{}x{}", size.0, size.1), bench().text(size));
         }
@@ -123,6 +128,13 @@ fn frames_of_what_lies_above() {
         bench.send("/help");
         bench
     });
+    snapshots("palette", || {
+        let mut bench = Bench::answered();
+        bench.ctrl('p');
+        bench.write("the");
+        bench.press(KeyCode::Down);
+        bench
+    });
     snapshots("command", || {
         let mut bench = Bench::answered();
         bench.write("/think ");
@@ -132,12 +144,25 @@ fn frames_of_what_lies_above() {
 }
 
 #[test]
+fn frames_of_a_large_screen() {
+    framed(|| {
+        let size = (200, 60);
+        insta::assert_snapshot!("ready-200x60", Bench::ready().text(size));
+        insta::assert_snapshot!("thinking-200x60", Bench::thinking().text(size));
+        insta::assert_snapshot!("answered-200x60", Bench::answered().text(size));
+    });
+}
+
+#[test]
 fn styles_of_an_answer() {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
-        insta::assert_snapshot!("answered-styles", frame_styles(&Bench::answered().buffer((80, 40)).0));
+    framed(|| {
+        for theme in ["terminal", "dark", "light", "none"] {
+            let mut bench = Bench::answered();
+            bench.app.set_theme(theme).unwrap();
+            insta::assert_snapshot!(
+                format!("answered-styles-{theme}"),
+                frame_styles(&bench.buffer((80, 40)).0)
+            );
+        }
     });
 }

@@ -8,6 +8,7 @@ mod picking;
 mod random;
 mod reading;
 mod setup;
+mod steering;
 mod waiting;
 mod writing;
 
@@ -18,7 +19,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::app::{App, Effect, Msg};
-use super::theme::Theme;
 use super::{Options, view};
 use crate::protocol::{
     Command, Conversation, Count, Counter, Event, ExitCode, Finish, Message, ModelFacts, Outcome, Part,
@@ -64,8 +64,7 @@ impl Bench {
             suggestions: vec!["What is a dormouse?".to_owned()],
             ..Options::default()
         };
-        let mut bench =
-            Self { app: App::new(options, &Theme::new(true)), sent: Vec::new(), sample: Sample::default() };
+        let mut bench = Self { app: App::new(options), sent: Vec::new(), sample: Sample::default() };
         bench.sent = bench.app.start();
         bench.clock(1.0, |s| {
             (s.phase, s.load_done, s.load_total) = (Phase::Loading, 960_000_000, 2_400_000_000);

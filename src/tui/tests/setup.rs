@@ -14,7 +14,6 @@ use crate::setup::doctor::{Check, Status, Subject, Target};
 use crate::setup::download::{self, Connection, Event as Fetch, Snapshot, State, Trouble, Wanted};
 use crate::setup::wizard::{Failure, Files, Holds, Kept, Look, News, Order, Start, Step};
 use crate::tui::app::{App, Effect, Msg};
-use crate::tui::theme::Theme;
 use crate::tui::{Options, SetUp};
 
 const K3: &str = "/data/k3";
@@ -33,7 +32,7 @@ fn bench(start: Start) -> Bench {
     };
     let mut bench = Bench::new();
     let options = Options { setup: Some(setup), ..bench.app.options.clone() };
-    bench.app = App::new(options, &Theme::new(true));
+    bench.app = App::new(options);
     bench.sent = bench.app.start();
     bench.engine(Event::Ready(Bench::facts()));
     bench.clock(2.0, |s| {

@@ -366,7 +366,7 @@ fn packed(parts: Vec<String>, columns: usize) -> Vec<String> {
 }
 
 /// What it took. Of a turn of an older session only its tokens are known.
-fn summary(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn summary(outcome: &Outcome) -> Vec<String> {
     let took = &outcome.took;
     let mut parts = vec![match (outcome.finish, outcome.reached) {
         (Finish::Stop, _) => "done".to_owned(),

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn laid_out(pieces: &[&str], kind: Kind) -> (Vec<String>, usize) {
-        let theme = Theme::new(false);
+        let theme = Theme::NONE;
         let mut flow = Flow::new(kind, Line::from("> "), Line::from("  "));
         let mut raw = String::new();
         for piece in pieces {
@@ -266,7 +266,7 @@ mod tests {
         }
         assert_eq!(laid_out(&pieces[..3], Kind::Markdown).1, 5);
         let mut flow = Flow::new(Kind::Markdown, Line::default(), Line::default());
-        flow.update(&pieces.concat(), 40, &Theme::new(false));
+        flow.update(&pieces.concat(), 40, &Theme::NONE);
         assert_eq!(flow.code(), [3..6, 9..10]);
         assert_eq!(flow.row(3).map(ToString::to_string).as_deref(), Some("  fn a() {"));
     }

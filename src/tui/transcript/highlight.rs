@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn an_unknown_language_is_code_all_over() {
-        let theme = Theme::new(true);
+        let theme = Theme::TERMINAL;
         assert_eq!(Lexer::new("klingon").line("if x", &theme), [("if x".to_owned(), theme.code)]);
         assert!(Lexer::new("").line("", &theme).iter().all(|(text, _)| text.is_empty()));
     }
@@ -264,7 +264,7 @@ mod tests {
             language in 0..languages::TABLE.len(),
             lines in prop::collection::vec("([a-z0-9 .]|['\"`\\\\#/*<!-]|漢|e\u{301}|fn |\\PC){0,20}", 0..8),
         ) {
-            let theme = Theme::new(true);
+            let theme = Theme::TERMINAL;
             let mut lexer = Lexer::new(languages::TABLE[language].names[0]);
             for line in lines {
                 let shown: String = lexer.line(&line, &theme).into_iter().map(|(text, _)| text).collect();

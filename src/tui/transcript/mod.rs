@@ -14,7 +14,7 @@ mod scroll;
 mod table;
 pub(crate) mod wrap;
 
-pub(crate) use cell::{Asked, Facts, Look};
+pub(crate) use cell::{Asked, Facts, Look, summary};
 pub(crate) use find::Needle;
 pub(crate) use passage::{Chosen, Passage, passages, text_of};
 pub(crate) use scroll::{Row, Scrollback, Step};

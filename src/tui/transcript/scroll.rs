@@ -13,6 +13,7 @@ use super::hits::{counted, row_of, step_to};
 use super::layout::{Layout, Place};
 use super::passage::Chosen;
 use crate::chat::Turn;
+use crate::tui::theme::Theme;
 
 /// What the reader has seen: everything up to this row of this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scrollback {
     cells: Vec<Cell>,
+    /// The styles that the cells were laid out with.
+    theme: Option<Theme>,
     columns: usize,
     height: usize,
     /// The row at the top; `None` follows the end.
@@ -164,6 +167,10 @@ impl Scrollback {
 
     /// Lays out what the screen will show, and carries out the wish to scroll.
     pub(crate) fn prepare(&mut self, turns: &[Turn], facts: &[Facts], look: &Look<'_>, height: usize) {
+        if self.theme != Some(*look.theme) {
+            self.theme = Some(*look.theme);
+            self.cells.clear();
+        }
         self.cells.truncate(turns.len());
         while self.cells.len() < turns.len() {
             self.cells.push(Cell::new(self.cells.is_empty(), look.theme));

@@ -12,6 +12,9 @@ use crate::tui::numbers::{counted, grouped};
 use crate::tui::transcript::wrap;
 use crate::tui::width;
 
+/// What holds after something was refused.
+const UNCHANGED: &str = "Nothing has changed; Esc puts this away.";
+
 /// Rows that it wants.
 pub(super) fn height(app: &App, columns: u16) -> u16 {
     u16::try_from(rows(app, columns).len()).unwrap_or(u16::MAX)
@@ -42,15 +45,21 @@ fn rows(app: &App, columns: u16) -> Vec<Line<'static>> {
 /// Why the engine is not running.
 fn engine(app: &App) -> Vec<(String, Style)> {
     let theme = &app.theme;
-    match &app.engine {
-        Engine::Loading | Engine::Ready(_) => Vec::new(),
-        Engine::Failed(error) => vec![
+    match (&app.engine, &app.alert) {
+        (Engine::Loading | Engine::Ready(_), None) => Vec::new(),
+        (Engine::Loading | Engine::Ready(_), Some(error)) => vec![
+            (error.title.clone(), theme.warn),
+            (error.detail.clone(), theme.text),
+            (error.hint.clone(), theme.text),
+            (if matches!(app.engine, Engine::Ready(_)) { UNCHANGED } else { "" }.to_owned(), theme.dim),
+        ],
+        (Engine::Failed(error), _) => vec![
             (error.title.clone(), theme.error),
             (error.detail.clone(), theme.text),
             (error.hint.clone(), theme.text),
             ("Ctrl-R loads the model again, Ctrl-C leaves.".to_owned(), theme.dim),
         ],
-        Engine::Gone => vec![
+        (Engine::Gone, _) => vec![
             ("The engine has left".to_owned(), theme.error),
             ("Its thread has ended. What was said stays readable; Ctrl-C leaves.".to_owned(), theme.dim),
         ],

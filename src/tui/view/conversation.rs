@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn hits_stand_out_across_spans_and_nothing_is_lost() {
-        let theme = Theme::new(true);
+        let theme = Theme::TERMINAL;
         let line =
             Line::from(vec![Span::raw("a dor"), Span::styled("mou", theme.strong), Span::raw("se 漢")]);
         let row = Row { line: &line, hits: vec![(2..10, false), (11..14, true)], is_chosen: false };

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn bars_fill_and_never_overflow() {
-        let theme = Theme::new(false);
+        let theme = Theme::NONE;
         let text = |share| bar(share, 4, theme.text, &theme).map(|span| span.content).concat();
         assert_eq!(text(0.0), "────");
         assert_eq!(text(0.5), "━━──");

@@ -13,6 +13,7 @@ mod heat;
 mod help;
 mod layout;
 mod loading;
+mod palette;
 mod popup;
 mod queue;
 mod sessions;
@@ -111,6 +112,7 @@ pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
         return;
     }
     popup::draw(app, &areas, buffer);
+    let caret = palette::draw(app, areas.above_footer(screen), buffer).or(caret);
     if let Some(caret) = caret {
         frame.set_cursor_position(caret);
     }

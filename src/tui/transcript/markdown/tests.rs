@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn shown(source: &str, columns: usize) -> Vec<String> {
-    let theme = Theme::new(true);
+    let theme = Theme::TERMINAL;
     let mut out = Vec::new();
     for block in blocks(source, columns, &Line::default(), &theme) {
         if !out.is_empty() {
@@ -91,7 +91,7 @@ fn text_keeps_its_lines_and_says_where_links_lead() {
 
 #[test]
 fn rows_of_code_are_known() {
-    let theme = Theme::new(true);
+    let theme = Theme::TERMINAL;
     let source = "- a\n\n  ```sh\n  x\n  ```\n\n  ~~~\n  y\n  z\n  ~~~\n";
     let found = blocks(source, 40, &Line::default(), &theme);
     let block = found.first().unwrap();
@@ -109,7 +109,7 @@ proptest! {
         columns in 8usize..60,
     ) {
         let source = width::clean(&pieces.concat());
-        let theme = Theme::new(true);
+        let theme = Theme::TERMINAL;
         let found = blocks(&source, columns, &Line::default(), &theme);
         let codes: usize = found.iter().map(|block| block.code.len()).sum();
         prop_assert_eq!(codes, code_of(&source).len());

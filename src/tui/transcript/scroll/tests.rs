@@ -34,7 +34,7 @@ impl Chat {
     }
 
     fn prepare(&mut self) {
-        let theme = Theme::new(false);
+        let theme = Theme::NONE;
         let look = Look {
             columns: self.columns,
             thinking: None,

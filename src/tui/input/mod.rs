@@ -3,6 +3,9 @@
 //! It is left behind when the screen is left; the end of the program ends it. While another program has the terminal
 //! it reads nothing, so that it takes no key from it.
 
+mod background;
+
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -12,16 +15,21 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, bounded};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 
+use self::background::Verdict;
 use super::Error;
+
+pub(super) use self::background::QUESTION as ASK_BACKGROUND;
 
 const NAME: &str = "input";
 /// How often it looks whether it is to pause.
 const LOOK: Duration = Duration::from_millis(100);
 /// Keys that come faster than this were not typed one by one.
 const BURST: Duration = Duration::from_millis(8);
+/// The pieces of a terminal's answer come closer together than this.
+const ANSWER: Duration = Duration::from_millis(40);
 
 /// What came from the terminal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Input {
     /// A key was pressed.
     Key(KeyEvent),
@@ -35,6 +43,8 @@ pub(super) enum Input {
     Focus(bool),
     /// The screen has another size.
     Resize,
+    /// The colour behind the text: red, green and blue from 0 to 1.
+    Background([f32; 3]),
     /// Nothing more will come.
     Died(String),
 }
@@ -92,7 +102,10 @@ pub(super) fn listen() -> Result<(Receiver<Input>, Pause), Error> {
         .spawn(move || {
             let mut reader = Reader::new(Tty);
             loop {
-                if let Err(error) = paused.wait(&mut reader.source) {
+                // What was read already is not waited for.
+                if reader.released.is_empty()
+                    && let Err(error) = paused.wait(&mut reader.source)
+                {
                     let _ = send.send(Input::Died(error.to_string()));
                     return;
                 }
@@ -139,6 +152,8 @@ impl Source for Tty {
 /// behind it in the same moment is text as well: where lines are pasted, nobody asks for a completion.
 struct Reader<S> {
     source: S,
+    /// What looked like an answer of the terminal and was none.
+    released: VecDeque<Event>,
     last_key: Option<Instant>,
     /// Whether this burst has had an Enter in its middle.
     lines: bool,
@@ -146,13 +161,25 @@ struct Reader<S> {
 
 impl<S: Source> Reader<S> {
     const fn new(source: S) -> Self {
-        Self { source, last_key: None, lines: false }
+        Self { source, released: VecDeque::new(), last_key: None, lines: false }
     }
 
     fn next(&mut self) -> Input {
         loop {
-            let input = match self.source.read() {
+            let (event, fresh) = match self.released.pop_front() {
+                Some(event) => (Ok(event), false),
+                None => (self.source.read(), true),
+            };
+            let input = match event {
                 Err(error) => Input::Died(error.to_string()),
+                Ok(Event::Key(key))
+                    if fresh && key.kind == KeyEventKind::Press && background::begins(&key) =>
+                {
+                    match self.answer(key) {
+                        Some(input) => input,
+                        None => continue,
+                    }
+                }
                 Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => self.key(key),
                 Ok(Event::Paste(text)) => Input::Paste(text),
                 Ok(Event::FocusGained) => Input::Focus(true),
@@ -170,6 +197,29 @@ impl<S: Source> Reader<S> {
         }
     }
 
+    /// What `key` and those after it are, if an answer of the terminal; else they are released, each as it was.
+    fn answer(&mut self, key: KeyEvent) -> Option<Input> {
+        let mut keys = vec![key];
+        let mut other = None;
+        loop {
+            match background::judge(&keys) {
+                Verdict::Answer(rgb) => return Some(Input::Background(rgb)),
+                Verdict::Maybe if self.source.poll(ANSWER).unwrap_or(false) => {}
+                Verdict::Maybe | Verdict::No => break,
+            }
+            match self.source.read() {
+                Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => keys.push(key),
+                Ok(event) => {
+                    other = Some(event);
+                    break;
+                }
+                Err(error) => return Some(Input::Died(error.to_string())),
+            }
+        }
+        self.released.extend(keys.into_iter().map(Event::Key).chain(other));
+        None
+    }
+
     fn key(&mut self, key: KeyEvent) -> Input {
         let now = self.source.now();
         let in_burst = self.last_key.replace(now).is_some_and(|last| now.duration_since(last) < BURST);
@@ -182,7 +232,7 @@ impl<S: Source> Reader<S> {
         if key.modifiers != KeyModifiers::NONE {
             return Input::Key(key);
         }
-        let followed = self.source.poll(BURST).unwrap_or(false);
+        let followed = !self.released.is_empty() || self.source.poll(BURST).unwrap_or(false);
         self.last_key = Some(self.source.now());
         if !followed && !self.lines {
             return Input::Key(key);
@@ -269,6 +319,53 @@ mod tests {
         assert_eq!(typed(&[(100, 'a'), (0, '\t'), (0, 'b'), (0, '\n')]), "a\tb⏎");
         assert_eq!(typed(&[(100, '/'), (100, 't'), (100, '\t'), (100, 'x')]), "/t⇥x");
         assert_eq!(typed(&[(100, '/'), (0, 't'), (0, '\t')]), "/t⇥");
+    }
+
+    /// What comes of keys that come at once.
+    fn read(keys: &[(char, KeyModifiers)], pause_after: Option<usize>) -> Vec<Input> {
+        let mut at = 0;
+        let events = keys
+            .iter()
+            .enumerate()
+            .map(|(number, (letter, modifiers))| {
+                at += if pause_after == Some(number) { 500 } else { 0 };
+                (at, Event::Key(KeyEvent::new(KeyCode::Char(*letter), *modifiers)))
+            })
+            .collect();
+        let mut reader = Reader::new(Script { start: Instant::now(), at: 0, events });
+        let mut found = Vec::new();
+        loop {
+            match reader.next() {
+                Input::Died(_) => return found,
+                input => found.push(input),
+            }
+        }
+    }
+
+    #[test]
+    fn the_terminals_answer_is_no_key_and_keys_are_no_answer() {
+        let plain = |text: &str| text.chars().map(|c| (c, KeyModifiers::NONE)).collect::<Vec<_>>();
+        let (alt, ctrl) = (KeyModifiers::ALT, KeyModifiers::CONTROL);
+        let answer = |end| [vec![(']', alt)], plain("11;rgb:ffff/ffff/0000"), vec![end]].concat();
+        for end in [('g', ctrl), ('\\', alt)] {
+            let keys = [plain("a"), answer(end), plain("b")].concat();
+            let found = read(&keys, None);
+            assert_eq!(found.len(), 3, "{found:?}");
+            assert_eq!(found[1], Input::Background([1.0, 1.0, 0.0]));
+        }
+        // Every key that is none of it comes through, in its order.
+        for keys in [
+            [vec![(']', alt)], plain("hello")].concat(),
+            [vec![(']', alt)], plain("11;rgb:zz"), vec![('g', ctrl)], plain("x")].concat(),
+            vec![(']', alt)],
+            [vec![(']', alt), (']', alt)], plain("11;x")].concat(),
+        ] {
+            for pause in [None, Some(1), Some(3)] {
+                let expected: Vec<Input> =
+                    keys.iter().map(|(c, m)| Input::Key(KeyEvent::new(KeyCode::Char(*c), *m))).collect();
+                assert_eq!(read(&keys, pause), expected);
+            }
+        }
     }
 
     #[test]
