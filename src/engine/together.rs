@@ -35,12 +35,13 @@ pub(super) fn step(turns: &mut [Turn], loaded: &mut Loaded, to: Listeners<'_>, o
         }
     }
     under_way.retain(|turn| turn.end.is_none());
-    let is_held_up = |turn: &&mut Turn| turn.request.pause.is_set();
-    if !under_way.is_empty() && under_way.iter().all(is_held_up) {
+    // A turn is held up between two tokens: what it reads first is written down nowhere.
+    let is_held_up = |turn: &Turn| turn.request.pause.is_set() && !turn.is_reading();
+    if !under_way.is_empty() && under_way.iter().all(|turn| is_held_up(turn)) {
         thread::sleep(PAUSE_POLL);
         return;
     }
-    under_way.retain(|turn| !turn.request.pause.is_set());
+    under_way.retain(|turn| !is_held_up(turn));
     if !under_way.is_empty() {
         pass(&mut under_way, loaded, to, observer);
     }

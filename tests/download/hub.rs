@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 pub(crate) const REPO: &str = "moonshotai/Kimi-K3";
 
 /// Zeros of which the digest is computed at most.
-const MOST_HASHED: u64 = 4 << 30;
+const MOST_HASHED: u64 = 1 << 30;
 
 /// A file of the repository.
 #[derive(Clone)]

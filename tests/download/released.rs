@@ -11,6 +11,10 @@ use crate::support::Place;
 
 const NO_DISK: &str = "a file system of that size cannot be mounted here";
 
+/// The small files beside the shards.
+const SMALL: [(&str, &str); 2] =
+    [("config.json", "{\"model_type\": \"kimi_k3\"}\n"), ("tokenizer_config.json", "{}\n")];
+
 /// Every shard and its bytes, as the hub lists them, beside two small files.
 pub(crate) fn released() -> Vec<Served> {
     let list = include_str!("../fixtures/released_sizes.txt");
@@ -19,8 +23,7 @@ pub(crate) fn released() -> Vec<Served> {
         Served::zeros(name, size.parse().unwrap())
     };
     let mut files: Vec<Served> = list.lines().map(shard).collect();
-    files.push(Served::small("config.json", "{\"model_type\": \"kimi_k3\"}\n"));
-    files.push(Served::small("tokenizer_config.json", "{}\n"));
+    files.extend(SMALL.map(|(name, text)| Served::small(name, text)));
     files
 }
 
@@ -33,7 +36,9 @@ pub(crate) fn hub() -> Hub {
 
 /// Bytes of all files.
 fn total() -> u64 {
-    released().iter().map(|file| file.zeros.unwrap_or(file.bytes.len() as u64)).sum()
+    let list = include_str!("../fixtures/released_sizes.txt");
+    let shards = list.lines().map(|line| line.split_once(' ').unwrap().1.parse::<u64>().unwrap());
+    shards.sum::<u64>() + SMALL.iter().map(|(_, text)| text.len() as u64).sum::<u64>()
 }
 
 /// Runs a script in a name space of its own, where its first argument is a disk of `size` that holds what is written to it
