@@ -177,11 +177,20 @@ fn poison(shard: &std::path::Path, tensor: &str) {
     fs::write(shard, bytes).unwrap();
 }
 
+/// Without a terminal the chat goes line by line, with no code for a terminal in it.
 #[test]
-fn the_chat_needs_a_terminal_and_says_what_to_use_instead() {
+fn a_chat_through_a_pipe_goes_line_by_line() {
     let user = User::new();
-    let output = user.command("").stdin(std::process::Stdio::null()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("dormouse run"), "{}", stderr(&output));
-    assert_eq!(stdout(&output), "");
+    let path = user.path("lines");
+    std::fs::write(&path, "/temperature 0\nHello!\n/nonsense\n").unwrap();
+    let output = user.command("").stdin(std::fs::File::open(&path).unwrap()).output().unwrap();
+    let (said, told) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{said}{told}");
+    let report = user.json("--prompt Hello! --temperature 0");
+    assert!(said.contains(report["text"].as_str().unwrap().trim()), "{said}");
+    assert!(format!("{said}{told}").contains("/nonsense is no command"), "{said}{told}");
+    assert!(!said.contains('\x1b') && !told.contains('\x1b'), "{said:?}{told:?}");
+    // What was said is kept as any other conversation is.
+    let output = user.command("sessions list").output().unwrap();
+    assert!(stdout(&output).contains("Hello!"), "{}", stdout(&output));
 }
