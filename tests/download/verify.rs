@@ -55,8 +55,8 @@ fn d08_d12_a_damaged_shard_is_named_and_only_it_is_fetched_again() {
     assert_eq!(published["commit"], "a".repeat(40));
 
     flip(&place.folder.join(SHARD));
-    flip(&place.folder.join("config.json"));
     assert_eq!(verify(&place, &hub, "--quick").status.code(), Some(0), "lengths say nothing of content");
+    flip(&place.folder.join("config.json"));
     let bad = verify(&place, &hub, "--deep --json");
     assert_eq!(bad.status.code(), Some(1));
     let message = stderr(&bad);

@@ -36,23 +36,23 @@ fn a_limit_cuts_the_same_ids_and_what_goes_on_from_it_is_the_undisturbed_turn() 
     assert_eq!((whole.finish, whole.reached), (Finish::Stop, None));
     assert!(whole.took.thinking_s.is_some());
 
-    let cut = run(&mut driver, tokens(Some(5), None), &[], 0).outcome;
-    assert_eq!((cut.finish, cut.reached), (Finish::Length, Some(Reached::Think(Limit::Tokens(5)))));
-    assert_eq!(cut.ids, whole.ids[..5]);
+    let cut = run(&mut driver, tokens(Some(3), None), &[], 0).outcome;
+    assert_eq!((cut.finish, cut.reached), (Finish::Length, Some(Reached::Think(Limit::Tokens(3)))));
+    assert_eq!(cut.ids, whole.ids[..3]);
     let answered = run(&mut driver, tokens(None, Some(4)), &[], 0).outcome;
     assert_eq!(answered.reached, Some(Reached::Answer(Limit::Tokens(4))));
     assert_eq!(answered.ids, whole.ids[..answered.ids.len()]);
     assert!(answered.ids.len() > 8 && answered.ids.len() < whole.ids.len());
 
     // A turn that was cut by a crash is held up at the same place, wherever the crash was: also right behind it.
-    for before in [0, 1, 4, 5] {
-        let resumed = run(&mut driver, tokens(Some(5), None), &cut.ids[..before], 0).outcome;
+    for before in [0, 1, 2, 3] {
+        let resumed = run(&mut driver, tokens(Some(3), None), &cut.ids[..before], 0).outcome;
         assert_eq!((&resumed.ids, resumed.reached), (&cut.ids, cut.reached), "{before}");
     }
     // Whoever goes on from a limit allows as much again, and it is the turn that it would have become.
-    let longer = run(&mut driver, tokens(Some(5), None), &cut.ids, 5).outcome;
-    assert_eq!((longer.reached, &longer.ids[..]), (cut.reached, &whole.ids[..10]));
-    let rest = run(&mut driver, Limits::default(), &longer.ids, 10).outcome;
+    let longer = run(&mut driver, tokens(Some(3), None), &cut.ids, 3).outcome;
+    assert_eq!((longer.reached, &longer.ids[..]), (cut.reached, &whole.ids[..6]));
+    let rest = run(&mut driver, Limits::default(), &longer.ids, 6).outcome;
     assert_eq!((&rest.ids, rest.finish), (&whole.ids, Finish::Stop));
 }
 

@@ -44,7 +44,7 @@ fn a_newcomer_chats() {
     chat.send("/model /nowhere");
     chat.wait_for("/nowhere is no folder");
     chat.send("/memory 1MiB");
-    chat.wait_for("Nothing has changed");
+    chat.wait_for("The memory is too small for this model");
     chat.send("What is the capital of Spain?");
     chat.wait_for("Madrid");
     chat.wait_until("a third answer", |screen| {
@@ -158,7 +158,7 @@ fn t24_a_dumb_terminal_chats_in_lines() {
     let mut chat = Terminal::start(command, 80, 24);
     chat.wait_until("a prompt", |screen| screen.trim_end().ends_with('>'));
     chat.keys("What is the capital of Italy?\r");
-    chat.wait_for("(done, ");
+    chat.wait_for("(done · ");
     assert!(chat.text().contains("| ") && chat.text().contains("Rome"), "{}", chat.text());
     chat.keys("/think off\r");
     chat.wait_for("Thinking is off");
@@ -199,7 +199,7 @@ fn t24_a_pipe_chats_in_lines() {
     assert_eq!(code, Some(0), "{aside}");
     assert!(out.starts_with("| ") && out.contains("Rome") && out.contains("Madrid"), "{out}");
     assert!(aside.contains("/nonsense is no command") && aside.contains("needs the screen"), "{aside}");
-    assert_eq!(aside.matches("(done, ").count(), 2, "{aside}");
+    assert_eq!(aside.matches("(done · ").count(), 2, "{aside}");
     assert!(!out.contains('\u{1b}') && !aside.contains('\u{1b}') && !out.contains("> "), "{out}{aside}");
     let (code, out, aside) = chat(&["--model", "/nowhere"], "Hello?\n");
     assert_eq!((code, out.as_str()), (Some(3), ""), "{aside}");
