@@ -182,8 +182,8 @@ fn poison(shard: &std::path::Path, tensor: &str) {
 fn a_chat_through_a_pipe_goes_line_by_line() {
     let user = User::new();
     let path = user.path("lines");
-    std::fs::write(&path, "/temperature 0\nHello!\n/nonsense\n").unwrap();
-    let output = user.command("").stdin(std::fs::File::open(&path).unwrap()).output().unwrap();
+    fs::write(&path, "/temperature 0\nHello!\n/nonsense\n").unwrap();
+    let output = user.command("").stdin(fs::File::open(&path).unwrap()).output().unwrap();
     let (said, told) = (stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{said}{told}");
     let report = user.json("--prompt Hello! --temperature 0");
