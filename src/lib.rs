@@ -16,10 +16,10 @@
 //! | [`chat`] | rendering a conversation to segments, parsing the model's output, the transcript |
 //! | [`store`] | where bytes live: the plan of weights, the trunk's tiles, the experts' slots, readers |
 //! | [`model`] | the forward pass: KDA, gated MLA, residual mixes, router, experts |
-//! | [`engine`] | the thread that owns model and state: the plan of all memory, turns, copies of state, sampling, telemetry |
+//! | [`engine`] | the thread that owns model and state: the plan of all memory, turns alone and together, states kept in memory and on disk, sampling, telemetry |
 //! | [`session`] | conversations on disk: a journal for each |
-//! | [`setup`] | looking at the machine, laying out the small model, fetching the real one, sealing and checking a checkpoint, measuring disks |
-//! | [`tui`] | the full-screen chat |
+//! | [`setup`] | the doctor, the wizard, laying out the small model, fetching the real one, sealing and checking a checkpoint, measuring disks |
+//! | [`tui`] | the chat: on the whole screen, or line by line where there is none; keys, themes, commands |
 //! | [`cli`] | arguments as typed, one file for each verb |
 //!
 //! # Who may use whom

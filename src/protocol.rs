@@ -125,6 +125,30 @@ pub struct TurnRequest {
     pub pause: PauseFlag,
 }
 
+impl TurnRequest {
+    /// A turn that draws at most `most` tokens greedily, under no other limit.
+    pub fn greedy(turn: TurnId, prompt: Prompt, most: usize, cancel: CancelFlag) -> Self {
+        Self {
+            turn,
+            prompt,
+            generated: Vec::new(),
+            sampling: Sampling { temperature: Some(0.0), top_p: None, seed: Some(0) },
+            max_tokens: Some(most),
+            limits: Limits::default(),
+            allowed_from: 0,
+            prefill_chunk: None,
+            logits: false,
+            cancel,
+            pause: PauseFlag::default(),
+        }
+    }
+
+    /// The one token with which a model is tried that was just set up.
+    pub fn trial(turn: TurnId, cancel: CancelFlag) -> Self {
+        Self::greedy(turn, Prompt::Raw("Hello".to_owned()), 1, cancel)
+    }
+}
+
 /// What the model reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prompt {

@@ -14,8 +14,7 @@ use super::{Done, doctor, no_resource};
 use crate::config::{Paths, Preset};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Limits, PauseFlag, Prompt, Sampling, Settings, TurnId,
-    TurnRequest, UserError,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Settings, TurnId, TurnRequest, UserError,
 };
 use crate::setup::doctor::{Subject, Terminal};
 use crate::setup::wizard::{Act, Hands, Kept, Model, News, Order, Stage, Start, Step, Told, Verdict, Wizard};
@@ -225,22 +224,9 @@ impl Script<'_> {
                 return Err(stopped());
             }
             match link.events.recv_timeout(Duration::from_millis(50)) {
-                Ok(Event::Ready(_)) => send(
-                    &link,
-                    Command::Generate(Box::new(TurnRequest {
-                        turn: TurnId(1),
-                        prompt: Prompt::Raw("Hello".to_owned()),
-                        generated: Vec::new(),
-                        sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
-                        max_tokens: Some(1),
-                        limits: Limits::default(),
-                        allowed_from: 0,
-                        prefill_chunk: None,
-                        logits: false,
-                        cancel: cancel.clone(),
-                        pause: PauseFlag::default(),
-                    })),
-                )?,
+                Ok(Event::Ready(_)) => {
+                    send(&link, Command::Generate(Box::new(TurnRequest::trial(TurnId(1), cancel.clone()))))?;
+                }
                 Ok(Event::Finished { outcome, .. }) => {
                     return match outcome.error {
                         Some(error) => Err(error),

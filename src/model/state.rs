@@ -212,31 +212,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::{Kda, Mla, Moe, Situ};
-
-    /// The released dimensions, as far as the state depends on them.
-    fn released() -> ModelConfig {
-        let mla = |layer: usize| layer % 4 == 3 || layer == 92;
-        ModelConfig {
-            hidden: 7168,
-            vocabulary: 163_840,
-            rms_eps: 1e-5,
-            dense_width: 33_792,
-            dense_layers: 1,
-            residual_block: 12,
-            mixers: (0..93).map(|layer| if mla(layer) { Mixer::Mla } else { Mixer::Kda }).collect(),
-            kda: Kda { heads: 96, head_dim: 128, conv: 4, gate_lower_bound: -5.0 },
-            mla: Mla { heads: 96, q_rank: 1536, kv_rank: 512, nope: 128, rope: 64, value: 128 },
-            moe: Moe { experts: 896, top_k: 16, shared: 2, width: 3072, latent: 3584, scale: 1.0 },
-            situ: Situ { beta: 4.0, linear_beta: 25.0 },
-            context_limit: 1 << 20,
-            eos_id: 163_586,
-        }
-    }
 
     #[test]
     fn context_costs_the_latent_of_each_mla_layer_and_nothing_else() {
-        let config = released();
+        let config = ModelConfig::released();
         let fixed = State::bytes(&config, 0);
         assert_eq!(fixed, 69 * (96 * 128 * 128 + 3 * 3 * 12_288) * 4);
         assert_eq!(State::bytes(&config, 8192) - fixed, 8192 * 24 * 576 * 4);
@@ -267,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_state_comes_back_from_its_pieces() {
-        let mut config = released();
+        let mut config = ModelConfig::released();
         config.kda.heads = 2;
         config.kda.head_dim = 4;
         let positions = BLOCK + 3;

@@ -21,20 +21,13 @@ pub struct Keeper {
     /// What went wrong and was not told yet.
     untold: Option<String>,
     /// Where other sessions are found.
-    pub(super) library: Option<Library>,
+    pub(super) others: Option<Library>,
 }
 
 impl Keeper {
     /// Makes sessions in this folder, of the model with this folder and name.
     pub const fn new(folder: Folder, model_folder: String, model_name: String) -> Self {
-        Self {
-            folder,
-            model: (model_folder, model_name),
-            open: None,
-            told: None,
-            untold: None,
-            library: None,
-        }
+        Self { folder, model: (model_folder, model_name), open: None, told: None, untold: None, others: None }
     }
 
     /// The same, and goes on with a session.
@@ -45,8 +38,8 @@ impl Keeper {
 
     /// The same, and other sessions can be opened, whose ids become text through `words`.
     pub fn with_words(self, words: Box<dyn Words>) -> io::Result<Self> {
-        let library = Some(Library::start(self.folder.clone(), words)?);
-        Ok(Self { library, ..self })
+        let others = Some(Library::start(self.folder.clone(), words)?);
+        Ok(Self { others, ..self })
     }
 
     /// Goes on with another session; without its journal nothing is written down.

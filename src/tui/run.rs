@@ -148,7 +148,7 @@ impl Chat {
             };
             let (events, counted) = (self.events.clone(), self.counted.clone());
             let answers = self.clerk.answers.clone();
-            let library = self.keeper.as_ref().and_then(|keeper| keeper.library.as_ref());
+            let library = self.keeper.as_ref().and_then(|keeper| keeper.others.as_ref());
             let replies = library.map_or_else(never, |library| library.replies.clone());
             select! {
                 recv(keys) -> input => {
@@ -247,7 +247,7 @@ impl Chat {
         let Some(reply) = reply else {
             // Its end of the channel would be ready for ever.
             if let Some(keeper) = &mut self.keeper {
-                keeper.library = None;
+                keeper.others = None;
             }
             let why = "The sessions cannot be read any more: their thread has ended.".to_owned();
             return self.update(Msg::Sessions(Told::Refused(why)));
@@ -310,7 +310,7 @@ impl Chat {
             Effect::Count(ask) => drop(self.asks.send(ask)),
             Effect::Pause(flag, pause) => flag.set(pause),
             Effect::Sessions(ask) => {
-                if let Some(library) = self.keeper.as_ref().and_then(|keeper| keeper.library.as_ref()) {
+                if let Some(library) = self.keeper.as_ref().and_then(|keeper| keeper.others.as_ref()) {
                     library.ask(ask);
                 } else {
                     let why = "No sessions are kept here.".to_owned();

@@ -17,8 +17,8 @@ use crate::cli::settings::{self, Resolved};
 use crate::cli::{Done, no_resource, output};
 use crate::engine;
 use crate::protocol::{
-    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, Limits, ModelFacts, Outcome, PauseFlag, Prompt,
-    Sampling, Settings, TokenCost, TurnId, TurnRequest, UserError,
+    CancelFlag, Command, EngineLink, Event, ExitCode, Finish, ModelFacts, Outcome, Prompt, Settings,
+    TokenCost, TurnId, TurnRequest, UserError,
 };
 use crate::sys::signals::StopSignal;
 use crate::sys::{memory, process};
@@ -179,19 +179,7 @@ impl Bench {
         most: usize,
     ) -> Result<Option<Outcome>, UserError> {
         let cancel = CancelFlag::default();
-        let request = TurnRequest {
-            turn,
-            prompt: Prompt::Ids(ids.to_vec()),
-            generated: Vec::new(),
-            sampling: Sampling { temperature: Some(0.0), top_p: None, seed: Some(0) },
-            max_tokens: Some(most),
-            limits: Limits::default(),
-            allowed_from: 0,
-            prefill_chunk: None,
-            logits: false,
-            cancel: cancel.clone(),
-            pause: PauseFlag::default(),
-        };
+        let request = TurnRequest::greedy(turn, Prompt::Ids(ids.to_vec()), most, cancel.clone());
         send(link, Command::Generate(Box::new(request)))?;
         loop {
             if self.stop.is_set() {

@@ -3,10 +3,7 @@
 
 use super::{App, Effect, Engine};
 use crate::config::{Paths, Preset};
-use crate::protocol::{
-    CancelFlag, Command, Finish, Limits, Outcome, PauseFlag, Prompt, Sampling, Settings, TurnId, TurnRequest,
-    UserError,
-};
+use crate::protocol::{CancelFlag, Command, Finish, Outcome, Settings, TurnId, TurnRequest, UserError};
 use crate::setup::doctor::Subject;
 use crate::setup::download;
 use crate::setup::wizard::{Act, Model, News, Order, Stage, Start, Step, Told, Verdict, Wizard};
@@ -14,9 +11,6 @@ use crate::tui::commands::Answer;
 use crate::tui::composer::Composer;
 use crate::tui::keymap::Context;
 use crate::units::Percent;
-
-/// What is read to try a model: as little as can be.
-const TRIAL: &str = "Hello";
 
 /// What the screen needs to set up the real model.
 #[derive(Clone, Debug)]
@@ -283,19 +277,7 @@ impl App {
         if trial.ended {
             return Vec::new();
         }
-        let request = TurnRequest {
-            turn: trial.turn,
-            prompt: Prompt::Raw(TRIAL.to_owned()),
-            generated: Vec::new(),
-            sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
-            max_tokens: Some(1),
-            limits: Limits::default(),
-            allowed_from: 0,
-            prefill_chunk: None,
-            logits: false,
-            cancel: trial.cancel.clone(),
-            pause: PauseFlag::default(),
-        };
+        let request = TurnRequest::trial(trial.turn, trial.cancel.clone());
         let mut effects = vec![Effect::Send(Command::Generate(Box::new(request)))];
         effects.extend(self.setup_news(News::Loaded));
         effects
