@@ -60,8 +60,6 @@ fn the_end_of_a_turn_is_announced_where_nobody_sees_it() {
     chat.wait_for("● ready");
     assert_eq!(chat.count("\x1b]9;"), 0);
     chat.send("unseen");
-    // Later than a burst, of which Enter would be a part.
-    chat.settle(Duration::from_millis(50));
     chat.keys("\x1b[O");
     chat.wait_for("Esc stop");
     chat.wait_for("● ready");

@@ -103,7 +103,7 @@ pub(super) fn listen() -> Result<(Receiver<Input>, Pause), Error> {
             let mut reader = Reader::new(Tty);
             loop {
                 // What was read already is not waited for.
-                if reader.released.is_empty()
+                if reader.ahead.is_empty()
                     && let Err(error) = paused.wait(&mut reader.source)
                 {
                     let _ = send.send(Input::Died(error.to_string()));
@@ -152,8 +152,8 @@ impl Source for Tty {
 /// behind it in the same moment is text as well: where lines are pasted, nobody asks for a completion.
 struct Reader<S> {
     source: S,
-    /// What looked like an answer of the terminal and was none.
-    released: VecDeque<Event>,
+    /// What was read ahead, and whether a key of it may still begin an answer of the terminal.
+    ahead: VecDeque<(Event, bool)>,
     last_key: Option<Instant>,
     /// Whether this burst has had an Enter in its middle.
     lines: bool,
@@ -161,13 +161,13 @@ struct Reader<S> {
 
 impl<S: Source> Reader<S> {
     const fn new(source: S) -> Self {
-        Self { source, released: VecDeque::new(), last_key: None, lines: false }
+        Self { source, ahead: VecDeque::new(), last_key: None, lines: false }
     }
 
     fn next(&mut self) -> Input {
         loop {
-            let (event, fresh) = match self.released.pop_front() {
-                Some(event) => (Ok(event), false),
+            let (event, fresh) = match self.ahead.pop_front() {
+                Some((event, fresh)) => (Ok(event), fresh),
                 None => (self.source.read(), true),
             };
             let input = match event {
@@ -216,8 +216,31 @@ impl<S: Source> Reader<S> {
                 Err(error) => return Some(Input::Died(error.to_string())),
             }
         }
-        self.released.extend(keys.into_iter().map(Event::Key).chain(other));
+        self.ahead.extend(keys.into_iter().map(Event::Key).chain(other).map(|event| (event, false)));
         None
+    }
+
+    /// Whether more text comes in the same moment. A new size or a change of focus is none.
+    fn is_followed(&mut self) -> bool {
+        let is_text = |event: &Event| match event {
+            Event::Key(key) => key.kind == KeyEventKind::Press,
+            Event::Paste(_) => true,
+            _ => false,
+        };
+        if self.ahead.iter().any(|(event, _)| is_text(event)) {
+            return true;
+        }
+        let until = self.source.now() + BURST;
+        while self.source.poll(until.saturating_duration_since(self.source.now())).unwrap_or(false) {
+            // A failure comes again with the next read.
+            let Ok(event) = self.source.read() else { return false };
+            let found = is_text(&event);
+            self.ahead.push_back((event, true));
+            if found {
+                return true;
+            }
+        }
+        false
     }
 
     fn key(&mut self, key: KeyEvent) -> Input {
@@ -232,7 +255,7 @@ impl<S: Source> Reader<S> {
         if key.modifiers != KeyModifiers::NONE {
             return Input::Key(key);
         }
-        let followed = !self.released.is_empty() || self.source.poll(BURST).unwrap_or(false);
+        let followed = self.is_followed();
         self.last_key = Some(self.source.now());
         if !followed && !self.lines {
             return Input::Key(key);
@@ -311,6 +334,32 @@ mod tests {
         assert_eq!(typed(&[(100, 'a'), (0, '\n'), (0, '\n'), (0, 'b'), (500, '\n')]), "a\n\nb⏎");
         assert_eq!(typed(&[(100, '\n'), (0, 'a')]), "\na");
         assert_eq!(typed(&[(100, 'h'), (0, 'i'), (0, '\n'), (500, 'x')]), "hi⏎x");
+    }
+
+    /// Who sends a message and turns away, or has the window arranged anew, has sent it.
+    #[test]
+    fn what_is_no_text_makes_no_burst() {
+        let enter = || Event::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
+        let letter = || Event::Key(KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE));
+        let read = |events: Vec<Event>| {
+            let events = events.into_iter().map(|event| (100, event)).collect();
+            let mut reader = Reader::new(Script { start: Instant::now(), at: 0, events });
+            std::iter::from_fn(|| Some(reader.next()).filter(|input| !matches!(input, Input::Died(_))))
+                .collect::<Vec<_>>()
+        };
+        let sent = Input::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
+        let alone = read(vec![enter(), Event::FocusLost, Event::Resize(9, 9)]);
+        assert_eq!(alone, [sent, Input::Focus(false), Input::Resize]);
+        let pasted = read(vec![enter(), Event::Resize(9, 9), letter()]);
+        assert_eq!(pasted[..2], [Input::Paste("\n".to_owned()), Input::Resize]);
+        // An answer of the terminal behind it is still one.
+        let alt = Event::Key(KeyEvent::new(KeyCode::Char(']'), KeyModifiers::ALT));
+        let text = "11;rgb:ffff/ffff/0000"
+            .chars()
+            .map(|c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)));
+        let bell = Event::Key(KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL));
+        let answered = read(std::iter::once(enter()).chain([alt]).chain(text).chain([bell]).collect());
+        assert_eq!(answered.last(), Some(&Input::Background([1.0, 1.0, 0.0])));
     }
 
     #[test]
