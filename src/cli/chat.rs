@@ -51,6 +51,11 @@ pub(super) fn chat(
     }
     let mut resolved = settings::resolve(common)?;
     let screen = !inline && tui::check_terminal().is_ok();
+    if matches!(which, Which::Picked) && !screen {
+        let detail = "a list to choose from needs the whole screen of a terminal";
+        return Err(UserError::new(ExitCode::Usage, "There is no screen", detail)
+            .with_hint("`dormouse sessions list` shows the sessions, and `--session ID` opens one."));
+    }
     let folder = kept::folder(&resolved.paths);
     let id = id_of(&folder, &mut resolved, which)?;
     let first = matches!(which, Which::New) && resolved.model.is_none() && is_new(&resolved.paths);

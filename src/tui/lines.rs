@@ -5,14 +5,15 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, TrySendError, bounded, never, select, tick};
+use crossbeam_channel::{Receiver, bounded, never, select, tick};
 
 use super::app::{App, Effect, Engine, Msg};
 use super::commands;
+use super::outside::{Carried, Outside};
 use super::signals::{self, Signal};
 use super::transcript::summary;
 use super::width::Cleaner;
-use super::{Error, Exit, Keeper, Models, Options, files};
+use super::{Error, Exit, Keeper, Models, Options};
 use crate::chat::Turn;
 use crate::protocol::{EngineLink, Event, ExitCode, TurnId, UserError};
 
@@ -44,8 +45,16 @@ pub fn run_lines(
     let lines = listen()?;
     let events = link.events.clone();
     let app = App::new(options);
-    let mut chat =
-        Lines { app, link, events, keeper, models, typed, left: None, failed: None, page: Page::default() };
+    let mut chat = Lines {
+        app,
+        outside: Outside { link, keeper, models },
+        events,
+        typed,
+        left: None,
+        failed: None,
+        full: false,
+        page: Page::default(),
+    };
     let ended = chat.run(&lines, &signals.arrived, &mut Pens { out, aside });
     for effect in chat.app.farewell() {
         // The engine may be gone or busy: leaving does not wait for it.
@@ -98,14 +107,14 @@ impl Pens<'_> {
 
 struct Lines {
     app: App,
-    link: EngineLink,
+    outside: Outside,
     events: Receiver<Event>,
-    keeper: Option<Keeper>,
-    models: Option<Box<dyn Models>>,
     /// Whether a person types.
     typed: bool,
     left: Option<Exit>,
     failed: Option<UserError>,
+    /// Whether it was told that the disk is full.
+    full: bool,
     page: Page,
 }
 
@@ -158,13 +167,13 @@ impl Lines {
                 recv(signals) -> signal => if let Ok(signal) = signal {
                     self.signal(signal);
                 },
-                recv(ticks) -> _ => self.update(Msg::Clock(Box::new(self.link.telemetry.sample()))),
+                recv(ticks) -> _ => self.look(),
             }
         }
     }
 
     fn line(&mut self, line: &str, pens: &mut Pens<'_>) -> io::Result<()> {
-        self.update(Msg::Clock(Box::new(self.link.telemetry.sample())));
+        self.look();
         if line.trim().is_empty() {
             return Ok(());
         }
@@ -226,9 +235,13 @@ impl Lines {
         if failed.is_some() {
             self.fail(failed.as_ref());
         }
-        if let Some(trouble) = self.keeper.as_mut().and_then(Keeper::trouble) {
-            self.app.notify(trouble);
+        let full = self.app.disk_full.is_some();
+        if let Some(told) = self.app.disk_told().filter(|_| !self.full) {
+            pens.tell(&told)?;
+        } else if self.full && !full {
+            pens.tell("There is room on the disk again.")?;
         }
+        self.full = full;
         if let Some(notice) = self.app.notice.take() {
             pens.tell(&notice.text)?;
         }
@@ -267,50 +280,18 @@ impl Lines {
     }
 
     fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::Send(command) => match self.link.commands.try_send(command) {
-                Ok(()) => {}
-                Err(TrySendError::Full(_)) => self.update(Msg::EngineBusy),
-                Err(TrySendError::Disconnected(_)) => self.update(Msg::EngineGone),
-            },
-            Effect::Cancel(flag) => flag.cancel(),
-            Effect::Pause(flag, pause) => flag.set(pause),
-            Effect::Record(record) => {
-                if let Some(keeper) = &mut self.keeper {
-                    let digest = self.app.model_digest();
-                    // A session that is only read has no journal, and keeps its name.
-                    if let Some(id) = keeper.write(record, digest) {
-                        self.app.session = Some(id);
-                    }
-                }
-            }
-            Effect::CloseSession => {
-                if let Some(keeper) = &mut self.keeper {
-                    keeper.close();
-                }
-            }
-            Effect::Model(folder, name) => {
-                if let Some(keeper) = &mut self.keeper {
-                    keeper.change_model(folder.to_string_lossy().into_owned(), name);
-                }
-            }
-            Effect::FindModel(name) => {
-                if let Some(models) = &self.models {
-                    let found = models.find(&name);
-                    self.update(Msg::Model(found));
-                }
-            }
-            Effect::Write { path, text, over } => self.update(Msg::Written(files::write(&path, &text, over))),
-            Effect::Switched(remembered) => {
-                if let Some(path) = &self.app.options.remember_at
-                    && let Err(error) = remembered.write(path)
-                {
-                    self.app.notify(format!("This is forgotten when you leave: {error}"));
-                }
-            }
-            Effect::Leave => self.left = Some(Exit::Quit),
+        match self.outside.carry_out(effect, &mut self.app) {
+            Carried::With(msg) => self.update(msg),
+            Carried::Not(Effect::Leave) => self.left = Some(Exit::Quit),
             // Of the screen.
-            _ => {}
+            Carried::Out | Carried::Not(_) => {}
+        }
+    }
+
+    /// Tells the state what time it is, and what has changed on the disk.
+    fn look(&mut self) {
+        for news in self.outside.look(&mut self.app) {
+            self.update(news);
         }
     }
 }

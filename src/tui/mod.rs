@@ -1,4 +1,4 @@
-//! The full-screen chat.
+//! The chat: on the whole screen, or in lines where there is none.
 //!
 //! [`run()`] owns the terminal until the user leaves. It talks to the engine through [`EngineLink`] alone: commands go
 //! down, events come up, numbers are sampled; nothing here waits for the engine, so the screen answers whatever the
@@ -11,6 +11,7 @@
 //! | `transcript/` | the conversation as rows: markdown, wrapping, scrolling |
 //! | `run.rs` | the loop: input, engine, signals, the next frame |
 //! | `lines.rs` | the same chat in lines, where there is no screen |
+//! | `outside.rs` | what both have outside: the engine, the session, the models |
 //! | `terminal.rs` | the modes of the terminal, set and unset in one place |
 //! | `backend.rs` | how cells reach the terminal |
 //! | `input/`, `signals.rs` | the two threads that only listen |
@@ -52,6 +53,7 @@ mod lines;
 mod models;
 mod numbers;
 mod opening;
+mod outside;
 mod past;
 mod run;
 mod signals;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, after, never, select};
+use crossbeam_channel::{Receiver, Sender, after, never, select};
 use signal_hook::consts::{SIGINT, SIGQUIT};
 
 use super::app::{App, Effect, Msg, Told};
@@ -13,9 +13,10 @@ use super::csv;
 use super::editor::Editing;
 use super::input::{self, Input, Pause};
 use super::library::Reply;
+use super::outside::{Carried, Outside};
 use super::signals::{self, Signal};
 use super::terminal::{self, Screen};
-use super::{Error, Exit, Keeper, Models, Options, files, numbers, past};
+use super::{Error, Exit, Keeper, Models, Options, numbers, past};
 use crate::protocol::{EVENTS, EngineLink, Event};
 use crate::setup::wizard::{Hands, News};
 
@@ -60,10 +61,8 @@ pub fn run(
     let mut chat = Chat {
         app,
         screen,
-        link,
+        outside: Outside { link, keeper, models },
         events,
-        keeper,
-        models,
         asks,
         counted,
         clerk,
@@ -85,11 +84,9 @@ pub fn run(
 struct Chat {
     app: App,
     screen: Screen,
-    link: EngineLink,
+    outside: Outside,
     /// The engine's events; never ready once its end is closed.
     events: Receiver<Event>,
-    keeper: Option<Keeper>,
-    models: Option<Box<dyn Models>>,
     /// To the thread that counts tokens.
     asks: Sender<Ask>,
     /// From it; never ready once it has died.
@@ -148,7 +145,7 @@ impl Chat {
             };
             let (events, counted) = (self.events.clone(), self.counted.clone());
             let answers = self.clerk.answers.clone();
-            let library = self.keeper.as_ref().and_then(|keeper| keeper.others.as_ref());
+            let library = self.outside.keeper.as_ref().and_then(|keeper| keeper.others.as_ref());
             let replies = library.map_or_else(never, |library| library.replies.clone());
             select! {
                 recv(keys) -> input => {
@@ -206,18 +203,12 @@ impl Chat {
 
     /// Tells the state what time it is, and the numbers.
     fn tick(&mut self) -> Result<(), Error> {
-        let sample = self.link.telemetry.sample();
-        self.update(Msg::Clock(Box::new(sample)))?;
+        for news in self.outside.look(&mut self.app) {
+            self.update(news)?;
+        }
         if self.app.shows_layers() && self.layers_at.is_none_or(|at| at.elapsed() >= LAYERS) {
             self.layers_at = Some(Instant::now());
-            self.update(Msg::Layers(self.link.telemetry.layer_costs()))?;
-        }
-        let missing = self.keeper.as_ref().and_then(Keeper::missing);
-        if missing != self.app.disk_full {
-            self.update(Msg::Disk(missing))?;
-        }
-        if let Some(trouble) = self.keeper.as_mut().and_then(Keeper::trouble) {
-            self.app.notify(trouble);
+            self.update(Msg::Layers(self.outside.link.telemetry.layer_costs()))?;
         }
         Ok(())
     }
@@ -246,7 +237,7 @@ impl Chat {
     fn reply(&mut self, reply: Option<Reply>) -> Result<(), Error> {
         let Some(reply) = reply else {
             // Its end of the channel would be ready for ever.
-            if let Some(keeper) = &mut self.keeper {
+            if let Some(keeper) = &mut self.outside.keeper {
                 keeper.others = None;
             }
             let why = "The sessions cannot be read any more: their thread has ended.".to_owned();
@@ -260,7 +251,7 @@ impl Chat {
                 if !self.app.awaits(&opening.id) {
                     return Ok(());
                 }
-                if let Some(keeper) = &mut self.keeper {
+                if let Some(keeper) = &mut self.outside.keeper {
                     keeper.turn_to(opening.id.clone(), journal);
                 }
                 Told::Opened(opening)
@@ -299,36 +290,21 @@ impl Chat {
     }
 
     fn carry_out(&mut self, effect: Effect) -> Result<(), Error> {
+        let effect = match self.outside.carry_out(effect, &mut self.app) {
+            Carried::Out => return Ok(()),
+            Carried::With(msg) => return self.update(msg),
+            Carried::Not(effect) => effect,
+        };
         match effect {
-            Effect::Send(command) => match self.link.commands.try_send(command) {
-                Ok(()) => {}
-                Err(TrySendError::Full(_)) => self.update(Msg::EngineBusy)?,
-                Err(TrySendError::Disconnected(_)) => self.update(Msg::EngineGone)?,
-            },
-            Effect::Cancel(flag) => flag.cancel(),
             // A thread that has died counts nothing; everything else goes on.
             Effect::Count(ask) => drop(self.asks.send(ask)),
-            Effect::Pause(flag, pause) => flag.set(pause),
             Effect::Sessions(ask) => {
-                if let Some(library) = self.keeper.as_ref().and_then(|keeper| keeper.others.as_ref()) {
+                if let Some(library) = self.outside.keeper.as_ref().and_then(|keeper| keeper.others.as_ref())
+                {
                     library.ask(ask);
                 } else {
                     let why = "No sessions are kept here.".to_owned();
                     self.update(Msg::Sessions(Told::Refused(why)))?;
-                }
-            }
-            Effect::Record(record) => {
-                if let Some(keeper) = &mut self.keeper {
-                    let digest = self.app.model_digest();
-                    // A session that is only read has no journal, and keeps its name.
-                    if let Some(id) = keeper.write(record, digest) {
-                        self.app.session = Some(id);
-                    }
-                }
-            }
-            Effect::CloseSession => {
-                if let Some(keeper) = &mut self.keeper {
-                    keeper.close();
                 }
             }
             Effect::Remember(text) => {
@@ -348,35 +324,13 @@ impl Chat {
                 // Orders for others have been taken out before.
                 let _ = self.hands.as_mut().and_then(|hands| hands.carry_out(order));
             }
-            Effect::Model(folder, name) => {
-                if let Some(keeper) = &mut self.keeper {
-                    keeper.change_model(folder.to_string_lossy().into_owned(), name);
-                }
-            }
             Effect::Announce(text) => Screen::announce(&text)?,
-            Effect::Switched(remembered) => {
-                if let Some(path) = &self.app.options.remember_at
-                    && let Err(error) = remembered.write(path)
-                {
-                    self.app.notify(format!("This is forgotten when you leave: {error}"));
-                }
-            }
             Effect::WriteTable { name, text } => {
                 let said = match csv::write(name, &text) {
                     Ok(path) => format!("Written to {}", path.display()),
                     Err(error) => format!("The table cannot be written here: {error}"),
                 };
                 self.app.notify(said);
-            }
-            Effect::FindModel(name) => {
-                if let Some(models) = &self.models {
-                    let found = models.find(&name);
-                    self.update(Msg::Model(found))?;
-                }
-            }
-            Effect::Write { path, text, over } => {
-                let said = files::write(&path, &text, over);
-                self.update(Msg::Written(said))?;
             }
             Effect::AskBackground => Screen::ask(input::ASK_BACKGROUND)?,
             Effect::Mouse(on) => self.screen.set_mouse(on)?,
@@ -387,6 +341,16 @@ impl Chat {
             }
             Effect::Repaint => self.screen.repaint()?,
             Effect::Leave => self.left = Some(Exit::Quit),
+            // These need no screen, and were carried out before.
+            Effect::Send(_)
+            | Effect::Cancel(_)
+            | Effect::Pause(..)
+            | Effect::Record(_)
+            | Effect::CloseSession
+            | Effect::Model(..)
+            | Effect::FindModel(_)
+            | Effect::Write { .. }
+            | Effect::Switched(_) => {}
         }
         Ok(())
     }

@@ -18,6 +18,13 @@ impl App {
         }
     }
 
+    /// That the disk has no room for what was said, where that is so.
+    pub(crate) fn disk_told(&self) -> Option<String> {
+        let missing = self.disk_full?;
+        let waits = if self.running.is_some() { "the turn waits too" } else { "nothing of it is lost" };
+        Some(format!("The disk is full: {missing} wait for room, {waits}."))
+    }
+
     /// The context, where it had no room for the last message or for more of the last answer.
     pub(crate) fn context_full(&self) -> Option<ContextFull> {
         if self.running.is_some() {

@@ -68,9 +68,7 @@ fn engine(app: &App) -> Vec<(String, Style)> {
 
 /// That the disk has no room for what was said.
 fn disk(app: &App) -> Vec<(String, Style)> {
-    let Some(missing) = app.disk_full else { return Vec::new() };
-    let waits = if app.running.is_some() { "the turn waits too" } else { "nothing of it is lost" };
-    vec![(format!("The disk is full: {missing} wait for room, {waits}."), app.theme.warn)]
+    app.disk_told().map(|told| (told, app.theme.warn)).into_iter().collect()
 }
 
 /// What the conversation stands at.
