@@ -109,18 +109,22 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
                         }
                     }
                 }
-                let mut decoded = [[simd.zero(); 2]; R];
-                for r in 0..R {
-                    decoded[r] = W::decode(simd, matrix[r], step);
+                for half in 0..2 {
+                    let mut decoded = [simd.zero(); R];
+                    for r in 0..R {
+                        decoded[r] = W::decode(simd, matrix[r], step)[half];
+                    }
+                    multiply_add(simd, &decoded, xs, half, &mut block);
                 }
-                multiply_add(simd, &decoded, xs, &mut block);
             }
             if let Some(xs) = rest.first() {
-                let mut decoded = [[simd.zero(); 2]; R];
-                for r in 0..R {
-                    decoded[r] = W::decode_rest(simd, matrix[r]);
+                for half in 0..2 {
+                    let mut decoded = [simd.zero(); R];
+                    for r in 0..R {
+                        decoded[r] = W::decode_rest(simd, matrix[r])[half];
+                    }
+                    multiply_add(simd, &decoded, xs, half, &mut block);
                 }
-                multiply_add(simd, &decoded, xs, &mut block);
             }
             for r in 0..R {
                 sums[at[r]] = block[r];
@@ -129,21 +133,20 @@ impl<W: Weights, S: Simd> Job<'_, W, S> {
     }
 }
 
-/// One step of a block.
+/// A half step of a block: sixteen columns. Half by half, fewer decoded weights lie in registers at a time.
 #[inline(always)]
 fn multiply_add<S: Simd, const R: usize, const T: usize>(
     simd: S,
-    weights: &[[S::Lanes; 2]; R],
+    weights: &[S::Lanes; R],
     xs: &[[f32; STEP]; T],
+    half: usize,
     sums: &mut [[S::Lanes; T]; R],
 ) {
     for t in 0..T {
         let (halves, _) = xs[t].as_chunks::<LANES>();
-        for half in 0..2 {
-            let x = simd.load(&halves[half]);
-            for r in 0..R {
-                sums[r][t] = simd.mul_add(x, weights[r][half], sums[r][t]);
-            }
+        let x = simd.load(&halves[half]);
+        for r in 0..R {
+            sums[r][t] = simd.mul_add(x, weights[r], sums[r][t]);
         }
     }
 }
@@ -156,21 +159,25 @@ fn multiply<W: Weights, S: Simd>(simd: S, weights: W, xs: &Vectors<'_>, out: &mu
     let rows = out.len() / vectors;
     let widest = vectors.min(S::WIDEST);
     let cut = if vectors == 1 { steps } else { NEAR / (size_of::<f32>() * STEP * widest) };
-    let mut sums = vec![simd.zero(); PANEL.min(rows) * widest];
-    for first in (0..rows).step_by(PANEL) {
-        let rows = first..rows.min(first + PANEL);
-        for block in xs.blocks() {
-            let sums = &mut sums[..rows.len() * block.len()];
-            for begin in (0..steps).step_by(cut) {
+    let panel = PANEL.min(rows);
+    let mut sums = vec![simd.zero(); panel * vectors];
+    for first in (0..rows).step_by(panel) {
+        let rows = first..rows.min(first + panel);
+        // A cut of the panel meets all blocks before the next one comes from memory.
+        for begin in (0..steps).step_by(cut) {
+            for block in xs.blocks() {
                 simd.run(Job {
                     weights,
                     rows: rows.clone(),
                     steps: begin..steps.min(begin + cut),
                     xs: xs.block(&block, begin),
-                    sums,
+                    sums: &mut sums[block.start * panel..][..rows.len() * block.len()],
                     resumed: begin > 0,
                 });
             }
+        }
+        for block in xs.blocks() {
+            let sums = &sums[block.start * panel..][..rows.len() * block.len()];
             for (row, sums) in rows.clone().zip(sums.chunks_exact(block.len())) {
                 let out = &mut out[row * vectors..][block.clone()];
                 for (out, sums) in out.iter_mut().zip(sums) {

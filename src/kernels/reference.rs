@@ -402,6 +402,51 @@ mod tests {
         }
     }
 
+    /// S05: over many steps whose decays multiply up to `e^-1000` and more, the state stays what exact arithmetic has. What
+    /// is computed with products of decays over a whole chunk, and divides by them, loses all digits here.
+    #[test]
+    fn s05_the_recurrence_holds_with_decays_as_large_as_real_ones() {
+        let (dim, steps) = (32, 400);
+        let mut state = vec![0.0f32; dim * dim];
+        let mut exact = vec![0.0f64; dim * dim];
+        let (mut error, mut out) = (vec![0.0; dim], vec![0.0; dim]);
+        let scaled = |seed: usize, norm: f32| {
+            let x = noise(dim, u32::try_from(seed).unwrap());
+            let length = x.iter().map(|x| x * x).sum::<f32>().sqrt();
+            x.iter().map(|x| x * norm / length).collect::<Vec<f32>>()
+        };
+        for step in 0..steps {
+            let (q, k) = (scaled(4 * step, 1.0), scaled(4 * step + 1, 1.0));
+            let v = scaled(4 * step + 2, 17.0);
+            // Some channels forget at once, some hardly at all, and which they are changes.
+            let mut decay: Vec<f32> =
+                noise(dim, u32::try_from(4 * step + 3).unwrap()).iter().map(|f| f * 17.0).collect();
+            kda_decay(&mut decay, &vec![0.0; dim], 1.0, -5.0);
+            let beta = 0.9;
+            kda_step(&mut state, &q, &k, &v, &decay, beta, &mut error, &mut out);
+
+            let wide = f64::from;
+            for (i, row) in exact.chunks_mut(dim).enumerate() {
+                for s in row {
+                    *s *= wide(decay[i]);
+                }
+            }
+            let read = |exact: &[f64], by: &[f32], j: usize| -> f64 {
+                (0..dim).map(|i| wide(by[i]) * exact[i * dim + j]).sum()
+            };
+            let wrong: Vec<f64> = (0..dim).map(|j| wide(beta) * (wide(v[j]) - read(&exact, &k, j))).collect();
+            for i in 0..dim {
+                for j in 0..dim {
+                    exact[i * dim + j] += wide(k[i]) * wrong[j];
+                }
+            }
+            let expected: Vec<f64> = (0..dim).map(|j| read(&exact, &q, j)).collect();
+            let length = expected.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let off = out.iter().zip(&expected).map(|(a, b)| (wide(*a) - b).powi(2)).sum::<f64>().sqrt();
+            assert!(off <= 1e-5 * length.max(1.0), "step {step}: {off:e} of {length}");
+        }
+    }
+
     #[test]
     fn a_packed_row_goes_evens_first() {
         use super::super::{Mxfp4, deinterleave};

@@ -8,11 +8,16 @@ use super::reference::LANES;
 /// Columns of a step: a group of MXFP4, or two multiplications for each of the 16 sums.
 pub(super) const STEP: usize = 2 * LANES;
 
+/// Bytes of a line of memory. What lies across two of them takes twice as long to load.
+const LINE: usize = 64;
+
 /// Some vectors of the same length, laid out as the kernels of one tier read them. Made by [`super::Kernels::vectors`]
 /// once, for all threads and tiles of a matrix.
 #[derive(Clone, Debug)]
 pub struct Vectors<'a> {
     values: Cow<'a, [f32]>,
+    /// Where they begin in `values`: at the beginning of a line, where they were laid out.
+    begin: usize,
     columns: usize,
     count: usize,
     /// Most vectors of a block; nothing where vectors lie one after the other.
@@ -24,18 +29,22 @@ impl<'a> Vectors<'a> {
     pub(super) fn new(xs: &'a [f32], columns: usize, widest: Option<usize>) -> Self {
         assert!(columns > 0 && !xs.is_empty() && xs.len().is_multiple_of(columns), "whole vectors");
         let count = xs.len() / columns;
-        let mut vectors = Self { values: Cow::Borrowed(xs), columns, count, widest };
+        let mut vectors = Self { values: Cow::Borrowed(xs), begin: 0, columns, count, widest };
         // A single vector of whole steps lies as it is read, whatever the tier.
         if widest.is_some() && (count > 1 || !columns.is_multiple_of(STEP)) {
-            vectors.values = Cow::Owned(vectors.by_step());
+            let (values, begin) = vectors.by_step();
+            (vectors.values, vectors.begin) = (Cow::Owned(values), begin);
         }
         vectors
     }
 
-    /// The blocks one after the other, each `[steps, vectors, STEP]`. What lies beyond the columns is -0: weights are
-    /// zero there, and -0 is what can be added to any sum, even to -0, without a change.
-    fn by_step(&self) -> Vec<f32> {
-        let mut out = vec![-0.0; self.count * self.steps() * STEP];
+    /// The blocks one after the other, each `[steps, vectors, STEP]`, and where they begin. What lies beyond the columns is
+    /// -0: weights are zero there, and -0 is what can be added to any sum, even to -0, without a change.
+    fn by_step(&self) -> (Vec<f32>, usize) {
+        const SLACK: usize = LINE / size_of::<f32>() - 1;
+        let mut values = vec![-0.0; self.count * self.steps() * STEP + SLACK];
+        let begin = values.as_ptr().align_offset(LINE).min(SLACK);
+        let out = &mut values[begin..];
         for block in self.blocks() {
             let out = &mut out[block.start * self.steps() * STEP..block.end * self.steps() * STEP];
             let xs =
@@ -46,7 +55,7 @@ impl<'a> Vectors<'a> {
                 }
             }
         }
-        out
+        (values, begin)
     }
 
     /// Length of each.
@@ -75,7 +84,7 @@ impl<'a> Vectors<'a> {
     #[inline]
     pub(super) fn block(&self, block: &Range<usize>, first: usize) -> &[f32] {
         let (begin, end) = (block.start * self.steps(), block.end * self.steps());
-        &self.values[(begin + first * block.len()) * STEP..end * STEP]
+        &self.values[self.begin..][(begin + first * block.len()) * STEP..end * STEP]
     }
 
     /// All of them, `[vectors, columns]`.
