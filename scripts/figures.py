@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The table of figures in the README, measured anew.
 
-    scripts/figures.py [--mid DIR] [--wide DIR] [--repeats N]
+    scripts/figures.py [--mid DIR] [--wide DIR] [--repeats N] [--parts PART,PART]
 
 Runs `dormouse bench` of the release binary (built first if there is none) and prints one table in Markdown, with the
 command of each row. --mid and --wide are synthetic checkpoints: one of all kinds of layers that fits into 12 GiB, and one
-of the released widths with a few layers (16 GB). Rows whose checkpoint is not given are left out. Nothing else should run
-meanwhile; it takes about ten minutes, and for --wide 20 GiB of memory that are free. --wide is sealed and unsealed for
-the cost of the checksums, so its folder must be writable.
+of the released widths with a few layers (16 GB). Rows whose checkpoint is not given are left out; the parts are kernels,
+resident, streamed, checksums (all three of --wide) and mid. Nothing else should run meanwhile. It takes about ten
+minutes where the disk gives 2 GB/s, and for --wide 20 GiB of memory that are free. --wide is sealed and unsealed for the
+cost of the checksums, so its folder must be writable.
 """
 
 import argparse
@@ -22,6 +23,17 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "dormouse"
+
+
+PARTS = ["kernels", "resident", "streamed", "checksums", "mid"]
+
+
+class Rows(list):
+    """Lines of the table, each told as soon as it is there."""
+
+    def append(self, row):
+        print("  " + " | ".join(row[:3]), file=sys.stderr)
+        super().append(row)
 
 
 def bench(arguments, tier=None):
@@ -75,12 +87,13 @@ def resident(rows, wide, limit):
     rows.append(("wide, all in memory: a token", seconds(result), f"{share:.0%} of the read limit", command))
     ratio = result["prefill_s"] / result["median_s"]
     rows.append(("wide, 64 tokens of prefill", f"{result['prefill_s']:.2f} s", f"{ratio:.1f} tokens", command))
-    return result["cpu_s"]["compute"]
 
 
-def streamed(rows, wide, busy):
+def streamed(rows, wide):
+    result, _ = bench(["bench", "decode", "--model", wide, "--memory", "20GiB"])
+    busy = result["cpu_s"]["compute"]
     for _ in range(3):
-        arguments = ["bench", "decode", "--model", wide, "--memory", "1GiB", "--tokens", 9, "--disk"]
+        arguments = ["bench", "decode", "--model", wide, "--memory", "1GiB", "--tokens", 6, "--disk"]
         result, command = bench(arguments)
         disk, bytes_ = result["disk"], sum(result["bytes_per_token"].values())
         shown = f"{result['median_s']:.2f} s for {bytes_ / 1e9:.1f} GB"
@@ -94,25 +107,31 @@ def streamed(rows, wide, busy):
 
 
 def checksums(rows, wide):
-    """Rates with and without a manifest, in turns."""
+    """With and without a manifest in turns, each run beside the one before it: a disk is not the same for long."""
     manifest = pathlib.Path(wide) / "dormouse.manifest"
     aside = manifest.with_suffix(".aside")
     bench(["verify", "--model", wide, "--seal"])
-    rates = {True: [], False: []}
+    rates, readers = {True: [], False: []}, {True: [], False: []}
     try:
-        for turn in range(8):
+        for turn in range(10):
             checked = turn % 2 == 0
             if checked != manifest.exists():
                 os.rename(*((aside, manifest) if checked else (manifest, aside)))
             result, command = bench(["bench", "decode", "--model", wide, "--memory", "1GiB", "--tokens", 4])
             assert result["checked"] == checked
             rates[checked].append(result["bytes_per_s"])
+            bytes_ = sum(result["bytes_per_token"].values())
+            readers[checked].append(result["cpu_s"]["read"] / bytes_ * 1e9)
     finally:
         for path in (manifest, aside):
             path.unlink(missing_ok=True)
     with_, without = (statistics.median(rates[c]) for c in (True, False))
+    cost = statistics.median(1 - a / b for a, b in zip(rates[True], rates[False]))
     shown = f"{with_ / 1e9:.2f} against {without / 1e9:.2f} GB/s"
-    rows.append(("wide, streamed, with and without checksums", shown, f"{1 - with_ / without:+.1%}", command))
+    rows.append(("wide, streamed, with and without checksums", shown, f"{cost:+.1%} (median of pairs)", command))
+    with_, without = (statistics.median(readers[c]) for c in (True, False))
+    shown = f"{with_:.3f} against {without:.3f} s of processors"
+    rows.append(("the same, by GB read", shown, f"{with_ - without:+.3f} s", command))
 
 
 def mid(rows, folder):
@@ -133,17 +152,27 @@ def main():
     parser.add_argument("--mid")
     parser.add_argument("--wide")
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--parts", default=",".join(PARTS))
     options = parser.parse_args()
+    parts = options.parts.split(",")
+    if unknown := [part for part in parts if part not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)} (there are {', '.join(PARTS)})")
     if not BINARY.exists():
         subprocess.run(["cargo", "build", "--release", "--locked"], cwd=ROOT, check=True)
-    rows = []
-    limit = kernels(rows, options.repeats)
-    kernels(rows, options.repeats, "avx2")
+    rows = Rows()
+    if "kernels" in parts or "resident" in parts:
+        limit = kernels(rows, options.repeats)
+    if "kernels" in parts:
+        kernels(rows, options.repeats, "avx2")
     if options.wide:
         wide = os.path.abspath(options.wide)
-        streamed(rows, wide, resident(rows, wide, limit))
-        checksums(rows, wide)
-    if options.mid:
+        if "resident" in parts:
+            resident(rows, wide, limit)
+        if "streamed" in parts:
+            streamed(rows, wide)
+        if "checksums" in parts:
+            checksums(rows, wide)
+    if options.mid and "mid" in parts:
         mid(rows, os.path.abspath(options.mid))
     print(f"{datetime.date.today()}, {processor()}, {os.cpu_count()} processors, medians (least to most)\n")
     print("| what | measured | | command |\n| --- | --- | --- | --- |")

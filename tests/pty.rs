@@ -18,6 +18,10 @@ mod scripted;
 mod sessions;
 #[path = "pty/setup.rs"]
 mod setup;
+#[path = "pty/starting.rs"]
+mod starting;
+#[path = "pty/storm.rs"]
+mod storm;
 #[path = "pty/terminal.rs"]
 mod terminal;
 #[path = "pty/turns.rs"]

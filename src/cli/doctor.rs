@@ -2,13 +2,11 @@
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr, stdout};
-use std::path::Path;
 
 use super::args::{Common, Doctor};
 use super::bench::disk;
 use super::settings::Resolved;
 use super::{Done, download, no_resource, output, settings};
-use crate::checkpoint::Checkpoint;
 use crate::engine::plan;
 use crate::protocol::{ExitCode, KnownRates, Measured, Settings, UserError};
 use crate::setup::doctor::{
@@ -31,7 +29,7 @@ pub(super) fn doctor(common: &Common, args: &Doctor) -> Result<Done, UserError> 
     let mut subject = Subject {
         terminal: terminal(),
         measure: (!args.no_disk).then(Measure::default),
-        planner: Some(planner(&resolved, &target)),
+        planner: Some(planner(&resolved)),
         ..Subject::here(resolved.paths.clone(), target)
     };
     if let Some(root) = &args.root {
@@ -75,41 +73,36 @@ fn target(resolved: &Resolved, args: &Doctor) -> Result<Target, UserError> {
             return Err(UserError::new(ExitCode::Usage, "There is nothing to look at", detail));
         }
         // One that holds a model already needs no room for another.
-        return Ok(Target { named: true, ..target_at(folder) });
+        return Ok(Target { named: true, ..Target::at(folder) });
     }
     if let Some(folder) = &resolved.model {
         return Ok(Target { folder: folder.clone(), named: true, holds_model: true });
     }
-    Ok(target_at(&resolved.paths.models().join(download::NAME)))
-}
-
-/// A folder that nobody named: a place for the real model, or the model that is there.
-pub(super) fn target_at(folder: &Path) -> Target {
-    let holds_model = folder.join(Checkpoint::CONFIG_FILE).exists();
-    Target { folder: folder.to_owned(), named: false, holds_model }
+    Ok(Target::at(&resolved.paths.models().join(download::NAME)))
 }
 
 /// What a token costs: of the model that is there, else of the release.
-pub(super) fn planner(resolved: &Resolved, target: &Target) -> Planner {
+pub(super) fn planner(resolved: &Resolved) -> Planner {
     let measured = MeasuredRates::read(&resolved.paths);
     let known = |measurement: Measurement| Measured {
         bytes_per_s: measurement.rate().whole(),
         day: measurement.day(),
     };
     let compute = measured.compute().map(known);
-    let before = measured.disk(&target.folder, resolved.reader).map(known);
+    let reader = resolved.reader;
     let settings = Settings {
-        model: target.folder.clone(),
         threads: resolved.threads,
-        reader: resolved.reader.map(|kind| kind.as_str().to_owned()),
+        reader: reader.map(|kind| kind.as_str().to_owned()),
         ..Settings::default()
     };
-    let holds_model = target.holds_model;
-    Planner::new(move |memory, disk| {
+    Planner::new(move |target, memory, disk| {
+        let before = measured.disk(&target.folder, reader).map(known);
         let now = disk.map(|rate| Measured { bytes_per_s: rate.whole(), day: Day::today() });
         let rates = KnownRates { disk: now.or(before), compute };
-        let settings = Settings { memory: Some(memory), rates, ..settings.clone() };
-        let facts = if holds_model { plan::before_loading(&settings) } else { plan::of_release(&settings) };
+        let model = target.folder.clone();
+        let settings = Settings { model, memory: Some(memory), rates, ..settings.clone() };
+        let facts =
+            if target.holds_model { plan::before_loading(&settings) } else { plan::of_release(&settings) };
         let facts = facts.ok()?;
         Some(Expected {
             seconds: facts.token_s,
@@ -126,12 +119,7 @@ pub(super) fn planner(resolved: &Resolved, target: &Target) -> Planner {
 
 /// What follows from the checks.
 fn conclusion(report: &Report, width: usize) -> String {
-    let outlook = match &report.outlook {
-        Some(outlook) => format!("Kimi K3 would run here with {}.", outlook.in_words()),
-        None => "There is too little memory for Kimi K3. The small model that comes with the program runs."
-            .to_owned(),
-    };
-    format!("\n{}\nNext: {}\n", wrapped(&outlook, width).join("\n"), report.next)
+    format!("\n{}\nNext: {}\n", wrapped(&report.conclusion(), width).join("\n"), report.next)
 }
 
 /// The terminal that the program was started in, if any of its streams is one.

@@ -16,7 +16,7 @@ use crate::engine;
 use crate::protocol::{
     CancelFlag, Command, EngineLink, Event, ExitCode, Settings, TurnId, TurnRequest, UserError,
 };
-use crate::setup::doctor::{Subject, Terminal};
+use crate::setup::doctor::{Subject, Target, Terminal};
 use crate::setup::wizard::{Act, Hands, Kept, Model, News, Order, Stage, Start, Step, Told, Verdict, Wizard};
 use crate::sys::memory;
 use crate::sys::signals::StopSignal;
@@ -91,8 +91,8 @@ pub(super) fn on_screen(resolved: &Resolved, asked: Option<&Setup>, first: bool)
             .unwrap_or_else(|_unusable| Hub::default().without_token(PathBuf::new())),
     };
     let terminal = Terminal::of(crossterm::terminal::size().ok(), |name| std::env::var(name).ok());
-    let target = doctor::target_at(&start.place);
-    let planner = Some(doctor::planner(resolved, &target));
+    let target = Target::at(&start.place);
+    let planner = Some(doctor::planner(resolved));
     let subject = Subject { terminal: Some(terminal), planner, ..Subject::here(paths.clone(), target) };
     Ok(SetUp { start, fetch: hub, subject, paths: paths.clone() })
 }
@@ -120,7 +120,7 @@ struct Script<'a> {
 
 impl Script<'_> {
     fn run(mut self, start: Start, hub: crate::setup::download::Options) -> Result<Done, UserError> {
-        let subject = Subject::here(self.resolved.paths.clone(), doctor::target_at(&start.place));
+        let subject = Subject::here(self.resolved.paths.clone(), Target::at(&start.place));
         let (mut wizard, mut orders) = Wizard::new(start);
         let (mut hands, news) = Hands::new(hub, subject, self.resolved.paths.clone());
         loop {

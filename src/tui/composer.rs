@@ -81,6 +81,15 @@ impl Composer {
         self.put(Draft::pasted(text));
     }
 
+    /// Learns the tokens of its chips from a draft that they were counted in.
+    pub(crate) fn learn(&mut self, counted: &Draft) {
+        if self.draft.learn(counted) {
+            let goal = self.goal;
+            self.changed();
+            self.goal = goal;
+        }
+    }
+
     /// Puts a draft at the caret.
     pub(crate) fn put(&mut self, other: impl Into<Draft>) {
         let other = other.into();

@@ -35,11 +35,12 @@ pub(crate) struct Ask {
 impl Ask {
     /// Counts.
     pub(crate) fn answer(&self) -> Counted {
-        let tokens = match &self.what {
-            What::Message(draft) => self.counter.message(&draft.expanded()),
-            What::Prompt(conversation) => self.counter.prompt(conversation),
+        let (mut draft, tokens) = match &self.what {
+            What::Message(draft) => (draft.clone(), self.counter.message(&draft.expanded())),
+            What::Prompt(conversation) => (Draft::default(), self.counter.prompt(conversation)),
         };
-        Counted { place: self.place, number: self.number, tokens }
+        draft.count_chips(|text| self.counter.text(text));
+        Counted { place: self.place, number: self.number, tokens, draft }
     }
 }
 
@@ -53,11 +54,13 @@ pub(crate) enum Place {
 }
 
 /// An answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) place: Place,
     pub(crate) number: u64,
     pub(crate) tokens: usize,
+    /// The draft that was counted, whose chips know their tokens now.
+    pub(crate) draft: Draft,
 }
 
 /// Starts the thread: questions go in, answers come out. It leaves when nobody can ask any more.
@@ -129,8 +132,8 @@ mod tests {
         assert_eq!(
             all,
             [
-                Counted { place: Place::Draft, number: 13, tokens: 1 },
-                Counted { place: Place::History, number: 3, tokens: 100 }
+                Counted { place: Place::Draft, number: 13, tokens: 1, draft: Draft::from("text") },
+                Counted { place: Place::History, number: 3, tokens: 100, draft: Draft::default() }
             ]
         );
     }

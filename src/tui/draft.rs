@@ -18,26 +18,31 @@ pub(crate) struct Chip {
     /// The file that it came from; `None` was pasted.
     file: Option<String>,
     content: Arc<str>,
+    /// Tokens of what is sent in its place, once they are counted.
+    tokens: Option<usize>,
 }
 
 impl Chip {
     /// A chip for what was pasted.
     fn pasted(content: &str) -> Self {
-        Self { file: None, content: content.into() }
+        Self { file: None, content: content.into(), tokens: None }
     }
 
     /// A chip for a file of this name.
     pub(crate) fn file(name: &str, content: &str) -> Self {
-        Self { file: Some(width::clean_line(name).replace(CHIP, "")), content: cleaned(content).into() }
+        let file = Some(width::clean_line(name).replace(CHIP, ""));
+        Self { file, content: cleaned(content).into(), tokens: None }
     }
 
     /// How it is shown.
     pub(crate) fn label(&self) -> String {
         let lines = numbers::counted(self.content.lines().count() as u64, "line");
         let bytes = Bytes(self.content.len() as u64);
+        let tokens = self.tokens.map(|tokens| format!(", {}", numbers::counted(tokens as u64, "token")));
+        let tokens = tokens.unwrap_or_default();
         match &self.file {
-            Some(name) => format!("[{name}, {lines}, {bytes}]"),
-            None => format!("[pasted {lines}, {bytes}]"),
+            Some(name) => format!("[{name}, {lines}, {bytes}{tokens}]"),
+            None => format!("[pasted {lines}, {bytes}{tokens}]"),
         }
     }
 
@@ -128,6 +133,27 @@ impl Draft {
         out
     }
 
+    /// Counts the tokens of the chips that do not know theirs, by what is sent in their place.
+    pub(crate) fn count_chips(&mut self, mut count: impl FnMut(&str) -> usize) {
+        for chip in self.chips.iter_mut().filter(|chip| chip.tokens.is_none()) {
+            let mut sent = String::new();
+            chip.expand(&mut sent);
+            chip.tokens = Some(count(&sent));
+        }
+    }
+
+    /// Learns the tokens of its chips from a draft that some of them were counted in; false where there was nothing
+    /// to learn.
+    pub(crate) fn learn(&mut self, counted: &Self) -> bool {
+        let mut learned = false;
+        for chip in self.chips.iter_mut().filter(|chip| chip.tokens.is_none()) {
+            let twin = counted.chips.iter().find(|other| Arc::ptr_eq(&other.content, &chip.content));
+            chip.tokens = twin.and_then(|twin| twin.tokens);
+            learned |= chip.tokens.is_some();
+        }
+        learned
+    }
+
     /// How it is shown, and which bytes of that are labels of chips.
     pub(crate) fn shown(&self) -> (String, Vec<Range<usize>>) {
         let mut out = String::with_capacity(self.text.len());
@@ -191,6 +217,12 @@ mod tests {
         assert_eq!(draft.shown().1.first(), Some(&(6..34)));
         assert_eq!(draft.expanded(), format!("Look: {}", lines(214)));
         assert_eq!(Draft::pasted(&"x".repeat(3000)).shown().0, "[pasted 1 line, 2.93 KiB]");
+        // Once it was counted, in whatever copy, the tokens are shown as well.
+        let mut copy = draft.clone();
+        copy.count_chips(|text| text.lines().count() * 3);
+        assert!(draft.learn(&copy) && !draft.learn(&copy));
+        assert_eq!(draft.shown().0, "Look: [pasted 214 lines, 1.78 KiB, 642 tokens]");
+        assert_eq!(draft, copy);
     }
 
     #[test]

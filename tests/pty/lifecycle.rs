@@ -12,8 +12,9 @@ fn signal(terminal: &Terminal, signal: Signal) {
     kill_process(process, signal).unwrap();
 }
 
+/// T01.
 #[test]
-fn signals_restore_the_terminal() {
+fn t01_signals_restore_the_terminal() {
     for (sent, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let mut chat = Terminal::start(scripted("chat"), 80, 24);
         chat.wait_for("● ready");
@@ -25,8 +26,9 @@ fn signals_restore_the_terminal() {
     }
 }
 
+/// T30.
 #[test]
-fn loading_can_be_left() {
+fn t30_loading_can_be_left() {
     let mut chat = Terminal::start(scripted("slow"), 80, 24);
     chat.wait_for("loading");
     chat.keys("\x03");
@@ -34,8 +36,9 @@ fn loading_can_be_left() {
     chat.assert_restored();
 }
 
+/// T27.
 #[test]
-fn a_stop_gives_the_terminal_to_the_shell_and_a_continue_takes_it_back() {
+fn t27_a_stop_gives_the_terminal_to_the_shell_and_a_continue_takes_it_back() {
     let mut shell = CommandBuilder::new("bash");
     shell.args(["--norc", "--noprofile", "-i"]);
     shell.env("PS1", "shell> ");
@@ -117,8 +120,9 @@ fn a_key_that_comes_with_a_new_size_is_not_lost() {
     assert_eq!(chat.wait(), 0);
 }
 
+/// T21.
 #[test]
-fn the_mouse_can_be_given_back() {
+fn t21_the_mouse_can_be_given_back() {
     let mut chat = Terminal::start(scripted("chat"), 80, 24);
     chat.wait_for("● ready");
     assert_ne!(chat.screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None);
@@ -133,8 +137,9 @@ fn the_mouse_can_be_given_back() {
     chat.assert_restored();
 }
 
+/// T25.
 #[test]
-fn no_colours_are_shown_where_none_are_wanted() {
+fn t25_no_colours_are_shown_where_none_are_wanted() {
     let mut command = scripted("chat");
     command.env("NO_COLOR", "wanted");
     let mut chat = Terminal::start(command, 80, 40);

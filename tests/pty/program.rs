@@ -59,7 +59,7 @@ fn a_newcomer_chats() {
     chat.assert_restored();
 }
 
-/// T04, T06.
+/// T04, T06, T11.
 #[test]
 fn t04_a_paste_is_not_sent_and_a_turn_is_stopped() {
     let (mut chat, _home) = start(80, 24);
@@ -128,8 +128,9 @@ fn a_chat_goes_on_after_it_was_left_and_after_it_was_killed() {
     assert_eq!(sessions, 1, "all of it is one session");
 }
 
+/// T17.
 #[test]
-fn the_smallest_screen_still_chats() {
+fn t17_the_smallest_screen_still_chats() {
     let (mut chat, _home) = start(80, 24);
     chat.resize(20, 5);
     chat.wait_until("a small screen", |screen| {

@@ -65,6 +65,34 @@ fn quit(mut terminal: Terminal) {
     terminal.assert_restored();
 }
 
+/// T08: a stopped turn is stored with its mark and its ids, and is there again after the next start.
+#[test]
+fn t08_a_stopped_answer_is_kept_and_can_go_on() {
+    let home = home();
+    let mut chat = start(&home, &[]);
+    chat.wait_for("● ready");
+    chat.send("Tell me a story");
+    wait("a few tokens", || tokens(&home) > 5);
+    chat.keys("\x1b");
+    chat.wait_for("stopped by you");
+    quit(chat);
+    let (id, session) = newest(&home);
+    let stopped = session.turns[0].ids.clone();
+    assert!(session.turns[0].end.is_some() && !stopped.is_empty());
+    let mut chat = start(&home, &["chat", "--session", &id]);
+    chat.wait_for("● ready");
+    chat.wait_for("stopped by you");
+    chat.send("/continue");
+    chat.wait_for("Esc stop");
+    wait("more tokens", || tokens(&home) > stopped.len() + 5);
+    chat.keys("\x1b");
+    chat.wait_until("the end", |screen| screen.contains("stopped by you") && screen.contains("● ready"));
+    quit(chat);
+    let (again, session) = newest(&home);
+    assert_eq!((again, session.turns.len()), (id, 1));
+    assert!(session.turns[0].ids.starts_with(&stopped) && session.turns[0].ids.len() > stopped.len());
+}
+
 /// P03: killed in the middle of an answer, opened again, gone on with: the ids are those of an undisturbed run.
 #[test]
 fn p03_an_answer_that_was_killed_goes_on_to_the_same_ids() {

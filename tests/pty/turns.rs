@@ -17,8 +17,9 @@ fn quit(mut terminal: Terminal) {
     terminal.assert_restored();
 }
 
+/// T18.
 #[test]
-fn markdown_is_shown_as_it_streams() {
+fn t18_markdown_is_shown_as_it_streams_and_nothing_is_cleared() {
     let mut chat = start(80, 60);
     chat.send("What is a dormouse?");
     chat.wait_for("▾ thinking");
@@ -40,8 +41,9 @@ fn markdown_is_shown_as_it_streams() {
     quit(chat);
 }
 
+/// T06, T07, T09.
 #[test]
-fn a_slow_token_is_counted_and_stopped_at_once() {
+fn t07_a_slow_token_is_counted_and_stopped_at_once() {
     let mut chat = start(100, 24);
     chat.send("be slow");
     chat.wait_for("reading the prompt");
@@ -86,8 +88,9 @@ fn t19_reading_back_is_not_disturbed_by_what_streams() {
     quit(chat);
 }
 
+/// T03, T11: told once, not by the panic's own words on the screen, and the program is as usable as before.
 #[test]
-fn failures_are_told_and_the_program_lives_on() {
+fn t03_failures_are_told_and_the_program_lives_on() {
     let mut chat = start(90, 30);
     chat.send("please fail");
     chat.wait_for("✗ An expert could not be read");
@@ -111,8 +114,9 @@ fn failures_are_told_and_the_program_lives_on() {
     assert!(chat.last("\x1b[?1049l") < chat.last("scripted panic"));
 }
 
+/// T28.
 #[test]
-fn a_load_that_fails_can_be_tried_again() {
+fn t28_a_load_that_fails_can_be_tried_again() {
     let mut chat = Terminal::start(scripted("broken"), 80, 24);
     chat.wait_for("12 bytes are missing at the end");
     chat.wait_for("Ctrl-R");

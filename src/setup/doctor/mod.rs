@@ -21,7 +21,7 @@ mod screen;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -29,6 +29,7 @@ use serde::Serialize;
 pub use outlook::{Expected, Outlook, Planner};
 pub use screen::Terminal;
 
+use crate::checkpoint::Checkpoint;
 use crate::config::Paths;
 use crate::sys::memory;
 use crate::units::{Bytes, Rate};
@@ -129,6 +130,14 @@ pub struct Target {
     pub holds_model: bool,
 }
 
+impl Target {
+    /// A folder that nobody named: a place for the real model, or the model that is there.
+    pub fn at(folder: &Path) -> Self {
+        let holds_model = folder.join(Checkpoint::CONFIG_FILE).exists();
+        Self { folder: folder.to_owned(), named: false, holds_model }
+    }
+}
+
 /// What measuring a disk may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
@@ -162,6 +171,17 @@ impl Report {
     /// The worst of all checks.
     pub fn status(&self) -> Status {
         self.checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok)
+    }
+
+    /// What follows from the checks, in words.
+    pub fn conclusion(&self) -> String {
+        match &self.outlook {
+            Some(outlook) => format!("Kimi K3 would run here with {}.", outlook.in_words()),
+            None => {
+                "There is too little memory for Kimi K3. The small model that comes with the program runs."
+                    .to_owned()
+            }
+        }
     }
 }
 
@@ -198,7 +218,8 @@ pub fn examine(
     told.take(reading.checks)?;
     let checks = told.checks;
     let machine = memory::machine_at(&subject.root).unwrap_or_else(memory::machine);
-    let outlook = subject.planner.as_ref().and_then(|planner| Outlook::of(planner, &machine, reading.rate));
+    let outlook =
+        subject.planner.as_ref().and_then(|planner| Outlook::of(planner, target, &machine, reading.rate));
     let next = outlook::next(target, &checks, files.begun, outlook.as_ref());
     Ok(Report { checks, outlook, rates: reading.rates, next })
 }

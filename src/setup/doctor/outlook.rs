@@ -32,19 +32,23 @@ pub struct Expected {
     pub compute_measured: bool,
 }
 
-/// Works out what a token would cost with so much memory, at this rate of the disk if one was measured; nothing where so
-/// little memory is not enough. Who plans is not this room's business.
+/// Works out what a token of the model at this place would cost with so much memory, at this rate of the disk if one was
+/// measured; nothing where so little memory is not enough. Who plans is not this room's business.
 #[derive(Clone)]
-pub struct Planner(Arc<dyn Fn(Bytes, Option<Rate>) -> Option<Expected> + Send + Sync>);
+pub struct Planner(Arc<Plan>);
+
+type Plan = dyn Fn(&Target, Bytes, Option<Rate>) -> Option<Expected> + Send + Sync;
 
 impl Planner {
     /// One that asks `plan`.
-    pub fn new(plan: impl Fn(Bytes, Option<Rate>) -> Option<Expected> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        plan: impl Fn(&Target, Bytes, Option<Rate>) -> Option<Expected> + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(plan))
     }
 
-    fn ask(&self, memory: Bytes, disk: Option<Rate>) -> Option<Expected> {
-        (self.0)(memory, disk)
+    fn ask(&self, target: &Target, memory: Bytes, disk: Option<Rate>) -> Option<Expected> {
+        (self.0)(target, memory, disk)
     }
 }
 
@@ -67,12 +71,17 @@ pub struct Outlook {
 
 impl Outlook {
     /// With the largest preset that fits into what is free, else with what is free.
-    pub(super) fn of(planner: &Planner, machine: &Machine, disk: Option<Rate>) -> Option<Self> {
+    pub(super) fn of(
+        planner: &Planner,
+        target: &Target,
+        machine: &Machine,
+        disk: Option<Rate>,
+    ) -> Option<Self> {
         let free = Bytes(machine.budget());
         let fits = |preset: &Preset| preset.memory().is_some_and(|memory| memory <= free);
         let preset = Preset::ALL.into_iter().filter(fits).max_by_key(|preset| preset.memory());
         let memory = preset.and_then(Preset::memory).unwrap_or(free);
-        let token = planner.ask(memory, disk)?;
+        let token = planner.ask(target, memory, disk)?;
         Some(Self { preset: preset.map(Preset::as_str), memory: memory.0, token })
     }
 
@@ -137,7 +146,7 @@ mod tests {
     const GB: u64 = 1_000_000_000;
 
     fn planner() -> Planner {
-        Planner::new(|memory, disk| {
+        Planner::new(|_, memory, disk| {
             let read = (134 * GB).saturating_sub(memory.0);
             let rate = disk.unwrap_or(Rate(3e9));
             (memory.0 >= 2 * GB).then(|| Expected {
@@ -153,13 +162,17 @@ mod tests {
         })
     }
 
+    fn target(holds_model: bool) -> Target {
+        Target { folder: "/my disk/k3".into(), named: true, holds_model }
+    }
+
     fn machine(gigabytes: u64) -> Machine {
         Machine { total: gigabytes * GB, available: gigabytes * GB, limited_by: None }
     }
 
     #[test]
     fn the_largest_preset_that_fits_is_proposed() {
-        let of = |gigabytes| Outlook::of(&planner(), &machine(gigabytes), Some(Rate(2e9)));
+        let of = |gigabytes| Outlook::of(&planner(), &target(false), &machine(gigabytes), Some(Rate(2e9)));
         assert_eq!(of(16).unwrap().preset, Some("laptop"));
         assert_eq!(of(64).unwrap().preset, Some("desktop"));
         assert_eq!(of(4).unwrap().preset, Some("ultra"));
@@ -177,8 +190,7 @@ mod tests {
     #[test]
     fn the_next_command_is_one_that_works() {
         let check = |name, status| Check::new(name, status, "", "");
-        let target = |holds_model| Target { folder: "/my disk/k3".into(), named: true, holds_model };
-        let outlook = Outlook::of(&planner(), &machine(16), None);
+        let outlook = Outlook::of(&planner(), &target(false), &machine(16), None);
         let command = |holds, checks: &[Check], begun| next(&target(holds), checks, begun, outlook.as_ref());
         assert_eq!(command(false, &[check("disk", Status::Ok)], false), "dormouse download '/my disk/k3'");
         assert_eq!(command(false, &[check("disk", Status::Fail)], false), "dormouse");

@@ -40,7 +40,7 @@ impl Fake {
             root: self.0.path().to_owned(),
             forced_tier: None,
             now: UNIX_EPOCH + Duration::from_secs(1_796_083_199),
-            planner: Some(Planner::new(|memory, disk| {
+            planner: Some(Planner::new(|_, memory, disk| {
                 (memory.0 >= 2_600_000_000).then(|| Expected {
                     seconds: 40.0,
                     read: 1 << 37,

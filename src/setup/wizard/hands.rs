@@ -11,7 +11,7 @@ use super::place::Look;
 use super::{Failure, Files, Kept, News, Order};
 use crate::checkpoint::Checkpoint;
 use crate::config::{self, Key, Paths, Preset};
-use crate::setup::doctor::{self, Subject};
+use crate::setup::doctor::{self, Subject, Target};
 use crate::setup::download::{self, Options};
 
 /// Something that runs until it ends or is asked to.
@@ -50,7 +50,7 @@ impl Hands {
     /// Begins to carry an order out. One that is not for these hands comes back.
     pub fn carry_out(&mut self, order: Order) -> Option<Order> {
         match order {
-            Order::Examine(_) => self.examine(),
+            Order::Examine(folder) => self.examine(&folder),
             Order::Look(folder) => self.aside("look", move |news| {
                 let look = Look::at(&folder);
                 let _ = news.send(News::Looked(folder, look));
@@ -89,8 +89,8 @@ impl Hands {
         let _ = self.news.send(News::Configured(told));
     }
 
-    fn examine(&mut self) {
-        let subject = self.subject.clone();
+    fn examine(&mut self, folder: &Path) {
+        let subject = Subject { target: Target::at(folder), ..self.subject.clone() };
         self.doctor = self.job("doctor", move |stop, news| {
             let examined = doctor::examine(&subject, stop, &mut |check| {
                 let _ = news.send(News::Check(check.clone()));

@@ -18,16 +18,29 @@ pub(crate) struct Editing {
 
 impl App {
     /// Why nothing can be asked now, if so.
-    pub(super) fn cannot_ask(&self) -> Option<&'static str> {
+    pub(super) fn cannot_ask(&self) -> Option<String> {
         if self.read_only {
-            return Some("This session is open in another dormouse; /new begins one of your own.");
+            return Some("This session is open in another dormouse; /new begins one of your own.".to_owned());
         }
+        let key = |action| self.key_of(action);
         match self.engine {
-            _ if self.running.is_some() => Some("A turn is running; Esc stops it."),
+            _ if self.running.is_some() => Some(format!("A turn is running; {} stops it.", key("stop"))),
             Engine::Ready(_) => None,
-            Engine::Loading => Some("The model is still loading."),
-            Engine::Failed(_) => Some("The engine is not running; Ctrl-R loads it again."),
-            Engine::Gone => Some("The engine has left; leave with Ctrl-C and start again."),
+            Engine::Loading => Some("The model is still loading.".to_owned()),
+            Engine::Failed(_) => {
+                Some(format!("The engine is not running; {} loads it again.", key("load-again")))
+            }
+            Engine::Gone => {
+                Some(format!("The engine has left; leave with {} and start again.", key("interrupt")))
+            }
+        }
+    }
+
+    /// Refuses what must wait for the end of a turn, while one runs.
+    pub(super) fn wants_no_turn(&self) -> Result<(), String> {
+        match self.running {
+            Some(_) => Err(format!("A turn is running; {} stops it first.", self.key_of("stop"))),
+            None => Ok(()),
         }
     }
 
@@ -45,7 +58,7 @@ impl App {
     /// Asks for another answer to the last message, with new random numbers or those of `seed`.
     pub(crate) fn retry(&mut self, seed: &str) -> Answer {
         if let Some(why) = self.cannot_ask() {
-            return Err(why.to_owned());
+            return Err(why);
         }
         let seed = match seed {
             "" => self.fresh_seed(),
@@ -72,9 +85,7 @@ impl App {
 
     /// Brings the last message back into the composer, and each further time the one before.
     pub(crate) fn edit_message(&mut self) -> Answer {
-        if self.running.is_some() {
-            return Err("A turn is running; Esc stops it first.".to_owned());
-        }
+        self.wants_no_turn()?;
         let turns = self.transcript.turns();
         let at = match &self.editing {
             None => turns.len().checked_sub(1).ok_or("Nothing was asked yet.")?,
@@ -128,7 +139,7 @@ impl App {
     /// Goes on with the last answer from the token after its last one, with the random numbers that it would have had.
     pub(crate) fn go_on(&mut self) -> Answer {
         if let Some(why) = self.cannot_ask() {
-            return Err(why.to_owned());
+            return Err(why);
         }
         let last = self.transcript.turns().last().zip(self.facts.last());
         let Some((last, facts)) = last else { return Err("Nothing was asked yet.".to_owned()) };

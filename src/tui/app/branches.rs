@@ -81,8 +81,8 @@ impl App {
 
     /// Goes to the branch before or after the one that is shown.
     pub(crate) fn turn_branch(&mut self, step: isize) -> Vec<Effect> {
-        if self.running.is_some() {
-            self.notify("A turn is running; Esc stops it first.");
+        if let Err(why) = self.wants_no_turn() {
+            self.notify(why);
             return Vec::new();
         }
         let ends = self.ends();

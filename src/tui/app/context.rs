@@ -37,7 +37,7 @@ impl App {
     /// They stay on the screen and in the session. A message that did not fit is asked again.
     pub(crate) fn drop_oldest(&mut self, count: &str) -> Answer {
         if let Some(why) = self.cannot_ask() {
-            return Err(why.to_owned());
+            return Err(why);
         }
         let turns = self.transcript.turns();
         let before = self.transcript.dropped;

@@ -17,7 +17,7 @@ struct Slot {
 }
 
 impl Slot {
-    fn take(&mut self, counted: Counted) {
+    fn take(&mut self, counted: &Counted) {
         if self.number == counted.number {
             (self.tokens, self.answered) = (Some(counted.tokens), true);
         }
@@ -87,7 +87,8 @@ impl Forecast {
     }
 
     /// Takes an answer in; one to an old question is late.
-    pub(super) fn counted(&mut self, counted: Counted) {
+    pub(super) fn counted(&mut self, counted: &Counted) {
+        self.text.learn(&counted.draft);
         match counted.place {
             Place::Draft => self.draft.take(counted),
             Place::History => self.history.take(counted),

@@ -51,9 +51,7 @@ impl App {
     }
 
     fn free_to_load(&self) -> Result<(), String> {
-        if self.running.is_some() {
-            return Err(format!("A turn is running; {} stops it first.", self.key_of("stop")));
-        }
+        self.wants_no_turn()?;
         match self.engine {
             Engine::Ready(_) | Engine::Failed(_) => Ok(()),
             Engine::Loading => Err("A model is being loaded; try again when it is there.".to_owned()),

@@ -4,6 +4,9 @@ use super::{App, Effect};
 use crate::tui::commands::{self, Takes};
 use crate::tui::keymap::{self, Run};
 
+/// What a fit by the help costs more than one by the name.
+const BY_HELP: usize = 30;
+
 /// The palette while it is open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Palette {
@@ -100,12 +103,18 @@ impl App {
         });
         let mut found: Vec<(usize, Item)> = commands
             .chain(actions)
-            .filter_map(|item| Some((cost(&palette.filter, &format!("{} {}", item.label, item.help))?, item)))
+            .filter_map(|item| Some((item_cost(&palette.filter, &item.label, item.help)?, item)))
             .collect();
         // Stable: those that fit alike stay in the order of the tables.
         found.sort_by_key(|(cost, _)| *cost);
         found.into_iter().map(|(_, item)| item).collect()
     }
+}
+
+/// How badly `typed` fits something by its name, or worse by its key and what is said of it.
+fn item_cost(typed: &str, label: &str, help: &str) -> Option<usize> {
+    let by_name = label.starts_with('/').then(|| cost(typed, label)).flatten();
+    by_name.or_else(|| Some(cost(typed, &format!("{label} {help}"))? + BY_HELP))
 }
 
 /// How badly `typed` fits `text`: its letters must come in this order, and cost more the farther they are from each
@@ -143,5 +152,7 @@ mod tests {
         assert_eq!(cost("the", "/theme how the screen looks"), Some(0));
         assert!(cost("hts", "/theme how the screen looks") < cost("eee", "/theme how the screen looks"));
         assert!(cost("Screen", "draw the screen anew") < cost("screen", "discreet nights"));
+        // Who types a name means what has it.
+        assert!(item_cost("mem", "/memory", "how much") < item_cost("mem", "/model", "memory of the model"));
     }
 }

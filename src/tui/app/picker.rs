@@ -82,9 +82,7 @@ impl App {
         if id.is_empty() {
             return Ok(self.open_picker());
         }
-        if self.running.is_some() {
-            return Err("A turn is running; Esc stops it first.".to_owned());
-        }
+        self.wants_no_turn()?;
         self.picker = Some(Picker { opening: Some(id.to_owned()), ..Picker::default() });
         Ok(vec![Effect::Sessions(Wish::List), Effect::Sessions(Wish::Open(id.to_owned()))])
     }
@@ -179,7 +177,8 @@ impl App {
         let refused = if !row.readable {
             Some(row.title)
         } else if running {
-            Some("A turn is running; Esc here and Esc again stops it first.".to_owned())
+            let (leave, stop) = (self.key_of("leave-sessions"), self.key_of("stop"));
+            Some(format!("A turn is running; {leave} here and {stop} there stops it first."))
         } else if model != 0 && row.model.1 != model {
             Some(format!("It belongs to {}: `dormouse chat --session {}` opens it.", row.model.0, row.id))
         } else {
@@ -189,7 +188,9 @@ impl App {
             self.notify(why);
             return Vec::new();
         }
-        picker.opening = Some(row.id.clone());
+        if let Some(picker) = &mut self.picker {
+            picker.opening = Some(row.id.clone());
+        }
         vec![Effect::Sessions(Wish::Open(row.id))]
     }
 

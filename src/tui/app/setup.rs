@@ -10,6 +10,7 @@ use crate::setup::wizard::{Act, Model, News, Order, Stage, Start, Step, Told, Ve
 use crate::tui::commands::Answer;
 use crate::tui::composer::Composer;
 use crate::tui::keymap::Context;
+use crate::tui::models::SMALL;
 use crate::units::Percent;
 
 /// What the screen needs to set up the real model.
@@ -246,7 +247,7 @@ impl App {
             return self.tried(Err(Told {
                 title: "A turn is running".to_owned(),
                 detail: "The model that answers must be put away for this one.".to_owned(),
-                hint: "Wait for its end, or stop it with Esc in the chat.".to_owned(),
+                hint: format!("Wait for its end, or stop it with {} in the chat.", self.key_of("stop")),
             }));
         }
         let settings = Settings { model: folder, memory: preset.memory(), ..self.options.settings.clone() };
@@ -339,15 +340,16 @@ impl App {
         }
     }
 
-    /// The chat goes on with the model that comes with the program, where it has that.
+    /// The chat goes on with the model that comes with the program.
     fn chat_small(&mut self) -> Vec<Effect> {
+        let mut effects = self.load_own();
         if !self.options.demo {
-            let label = &self.options.model_label;
-            self.notify(format!(
-                "This chat keeps {label}; without a config file the small model comes first."
-            ));
+            match self.set_model(SMALL) {
+                Ok(more) => effects.extend(more),
+                Err(why) => self.notify(format!("This chat keeps {}. {why}", self.options.model_label)),
+            }
         }
-        self.load_own()
+        effects
     }
 
     /// The chat goes on with the real model, in a conversation of its own.

@@ -91,8 +91,8 @@ pub(crate) fn parse(draft: &str) -> Result<(&'static Entry, &str), String> {
     let Some(entry) = find(name) else {
         let near = crate::config::nearest(name, TABLE.iter().map(|entry| entry.name));
         return Err(match near {
-            Some(near) => format!("{name} is no command ({near}?). A space first sends it as text."),
-            None => format!("{name} is no command; /help lists them. A space first sends it as text."),
+            Some(near) => format!("{name} is no command ({near}?). A space first sends it."),
+            None => format!("{name} is no command; /help lists them. A space first sends it."),
         });
     };
     match entry.takes {

@@ -417,8 +417,9 @@ mod tests {
         }
     }
 
+    /// T26.
     #[test]
-    fn releases_and_movements_are_nothing() {
+    fn t26_releases_and_movements_are_nothing() {
         let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
         release.kind = KeyEventKind::Release;
         let mouse =

@@ -12,6 +12,7 @@ use crate::session::Record;
 use crate::tui::Options;
 use crate::tui::app::{App, Effect, Msg};
 use crate::tui::counter::{Counted, Place};
+use crate::tui::draft::Draft;
 
 #[test]
 fn starting_loads_the_model() {
@@ -362,7 +363,12 @@ fn what_a_message_will_cost_is_told_while_it_is_written() {
     assert!(bench.text((80, 24)).contains("+12 tokens"));
     assert!(bench.text((40, 12)).contains("+12 tokens"));
     // An answer to an old question changes nothing.
-    bench.update(Msg::Counted(Counted { place: Place::Draft, number: 1, tokens: 999 }));
+    bench.update(Msg::Counted(Counted {
+        place: Place::Draft,
+        number: 1,
+        tokens: 999,
+        draft: Draft::default(),
+    }));
     assert!(bench.text((80, 24)).contains("+12 tokens"));
 }
 

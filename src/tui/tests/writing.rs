@@ -31,13 +31,17 @@ fn t04_a_large_paste_is_a_chip_and_is_not_sent() {
     bench.write(" please");
     let text = bench.text((80, 24));
     assert!(text.contains("❯ Sum up: [pasted 214 lines, 1.78 KiB] please"), "{text}");
+    // Its tokens follow as soon as somebody has counted them.
+    bench.count();
+    let text = bench.text((80, 24));
+    assert!(text.contains("❯ Sum up: [pasted 214 lines, 1.78 KiB, 428 tokens] please"), "{text}");
     bench.press(KeyCode::Enter);
     let asked = bench.asked();
     assert!(asked.starts_with("Sum up: line 1\nline 2\n") && asked.ends_with("line 214\n please"));
     // It comes back as it was written.
     bench.finish(1, outcome(Finish::Stop));
     bench.press(KeyCode::Up);
-    assert!(bench.text((80, 24)).contains("[pasted 214 lines, 1.78 KiB] please"));
+    assert!(bench.text((80, 24)).contains("[pasted 214 lines, 1.78 KiB, 428 tokens] please"));
     bench.ctrl('w');
     bench.press(KeyCode::Backspace);
     bench.press(KeyCode::Backspace);

@@ -12,9 +12,6 @@ use crate::tui::numbers::{counted, grouped};
 use crate::tui::transcript::wrap;
 use crate::tui::width;
 
-/// What holds after something was refused.
-const UNCHANGED: &str = "Nothing has changed; Esc puts this away.";
-
 /// Rows that it wants.
 pub(super) fn height(app: &App, columns: u16) -> u16 {
     u16::try_from(rows(app, columns).len()).unwrap_or(u16::MAX)
@@ -45,23 +42,28 @@ fn rows(app: &App, columns: u16) -> Vec<Line<'static>> {
 /// Why the engine is not running.
 fn engine(app: &App) -> Vec<(String, Style)> {
     let theme = &app.theme;
+    let unchanged = || match app.engine {
+        Engine::Ready(_) => format!("Nothing has changed; {} puts this away.", app.key_of("close-alert")),
+        _ => String::new(),
+    };
+    let leaves = || format!("{} leaves.", app.key_of("interrupt"));
     match (&app.engine, &app.alert) {
         (Engine::Loading | Engine::Ready(_), None) => Vec::new(),
         (Engine::Loading | Engine::Ready(_), Some(error)) => vec![
             (error.title.clone(), theme.warn),
             (error.detail.clone(), theme.text),
             (error.hint.clone(), theme.text),
-            (if matches!(app.engine, Engine::Ready(_)) { UNCHANGED } else { "" }.to_owned(), theme.dim),
+            (unchanged(), theme.dim),
         ],
         (Engine::Failed(error), _) => vec![
             (error.title.clone(), theme.error),
             (error.detail.clone(), theme.text),
             (error.hint.clone(), theme.text),
-            ("Ctrl-R loads the model again, Ctrl-C leaves.".to_owned(), theme.dim),
+            (format!("{} loads the model again, {}", app.key_of("load-again"), leaves()), theme.dim),
         ],
         (Engine::Gone, _) => vec![
             ("The engine has left".to_owned(), theme.error),
-            ("Its thread has ended. What was said stays readable; Ctrl-C leaves.".to_owned(), theme.dim),
+            (format!("Its thread has ended. What was said stays readable; {}", leaves()), theme.dim),
         ],
     }
 }
@@ -82,8 +84,9 @@ fn conversation(app: &App) -> Vec<(String, Style)> {
         ));
     }
     if let Some((at, of)) = app.edited_place() {
+        let (send, leave) = (app.key_of("send"), app.key_of("leave-edit"));
         let text =
-            format!("Editing message {at} of {of}: Enter asks it as a branch, Esc leaves it as it was.");
+            format!("Editing message {at} of {of}: {send} asks it as a branch, {leave} leaves it as it was.");
         out.push((text, theme.warn));
     } else if let Some(full) = app.context_full() {
         let limit = grouped(full.limit as u64);
@@ -106,7 +109,10 @@ fn conversation(app: &App) -> Vec<(String, Style)> {
     if let Some(repeats) = app.running.as_ref().and_then(|running| running.repeats) {
         let (span, times) = (counted(repeats.span as u64, "token"), grouped(repeats.times as u64));
         out.push((
-            format!("It repeats itself: the last {span} have come {times} times. Esc stops."),
+            format!(
+                "It repeats itself: the last {span} have come {times} times. {} stops.",
+                app.key_of("stop")
+            ),
             theme.warn,
         ));
     }
@@ -117,11 +123,12 @@ fn conversation(app: &App) -> Vec<(String, Style)> {
 fn unfinished(app: &App) -> String {
     let last = app.transcript.turns().last();
     let said = counted(last.map_or(0, |turn| turn.ids.len()) as u64, "token");
+    let key = app.key_of("send");
     let limited =
         last.and_then(|turn| turn.outcome.as_ref()).is_some_and(|outcome| outcome.finish == Finish::Length);
     if limited {
-        format!("The answer is at its limit ({said}): Enter on an empty line goes on.")
+        format!("The answer is at its limit ({said}): {key} on an empty line goes on.")
     } else {
-        format!("The answer is not finished ({said}): Enter on an empty line goes on.")
+        format!("The answer is not finished ({said}): {key} on an empty line goes on.")
     }
 }

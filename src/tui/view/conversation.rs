@@ -25,9 +25,10 @@ pub(super) fn draw(app: &App, areas: &Areas, buffer: &mut Buffer) {
         }
     }
     if !app.scrollback.follows() && text.height > 0 {
+        let key = app.key_of("to-end");
         let hint = match app.scrollback.unseen() {
-            0 => " ↓ Ctrl-End to the end ".to_owned(),
-            unseen => format!(" ↓ {} below, Ctrl-End ", numbers::counted(unseen as u64, "new line")),
+            0 => format!(" ↓ {key} to the end "),
+            unseen => format!(" ↓ {} below, {key} ", numbers::counted(unseen as u64, "new line")),
         };
         let hint = width::ellipsis(&hint, usize::from(text.width));
         let columns = u16::try_from(width::of(&hint)).unwrap_or(text.width);

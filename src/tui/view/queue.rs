@@ -35,7 +35,8 @@ fn rows(app: &App) -> Vec<Line<'static>> {
     if app.queue.held {
         let count = numbers::counted(waiting.len() as u64, "queued message");
         let wait = if waiting.len() == 1 { "waits" } else { "wait" };
-        let text = format!(" {count} {wait}: Enter sends the next, Alt-Up takes the last back");
+        let (send, back) = (app.key_of("send"), app.key_of("take-back"));
+        let text = format!(" {count} {wait}: {send} sends the next, {back} takes the last back");
         out.push(Line::styled(text, theme.warn));
     }
     for draft in waiting.iter().take(SHOWN) {

@@ -42,7 +42,7 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
     let caret = u16::try_from(width::of(mark) + width::of(&typed)).unwrap_or(u16::MAX).min(area.width - 1);
 
     let list = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    if let Some(nothing) = nothing(picker, &found) {
+    if let Some(nothing) = nothing(app, picker, &found) {
         let y = list.y + u16::from(list.height > 2);
         if y < list.bottom() {
             width::draw(buffer, list.x, y, list.width, &Line::styled(format!(" {nothing}"), theme.dim));
@@ -70,13 +70,14 @@ pub(super) fn draw(app: &App, picker: &Picker, area: Rect, buffer: &mut Buffer) 
 }
 
 /// What stands in place of rows where there are none.
-fn nothing(picker: &Picker, found: &[&Row]) -> Option<&'static str> {
+fn nothing(app: &App, picker: &Picker, found: &[&Row]) -> Option<String> {
+    let back = app.key_of("leave-sessions");
     if picker.is_reading() {
-        Some("Reading the sessions …")
+        Some("Reading the sessions …".to_owned())
     } else if picker.total() == 0 {
-        Some("No conversation was written down yet. Esc goes back; the first message begins one.")
+        Some(format!("No conversation was written down yet. {back} goes back; the first message begins one."))
     } else if found.is_empty() {
-        Some("No session holds these words. Esc takes the search back.")
+        Some(format!("No session holds these words. {back} takes the search back."))
     } else {
         None
     }

@@ -100,11 +100,12 @@ fn head(app: &App, wizard: &Wizard, columns: usize) -> Vec<Line<'static>> {
             say(&error.hint, theme.dim);
         }
         Stage::Idle if wizard.is_there() => {
-            say(
-                "The files are here already. Enter looks at them; Space holds every byte against the hub's digests and \
-                 fetches what is missing.",
-                theme.text,
+            let (look, check) = (app.key_of("go-on"), app.key_of("pause"));
+            let text = format!(
+                "The files are here already. {look} looks at them; {check} holds every byte against the hub's digests \
+                 and fetches what is missing."
             );
+            say(&text, theme.text);
         }
         _ => {
             if let Some(trouble) = &table.trouble {

@@ -55,6 +55,11 @@ impl Page<'_> {
         }
     }
 
+    /// What the key does that goes on from here.
+    fn goes_on(&mut self, what: &str) {
+        self.text(&format!("{} {what}", self.app.key_of("go-on")), self.app.theme.dim);
+    }
+
     fn gap(&mut self) {
         self.rows.push(Line::default());
     }

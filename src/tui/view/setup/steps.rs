@@ -47,10 +47,10 @@ pub(in crate::tui::view) fn draw_welcome(app: &App, wizard: &Wizard, area: Rect,
     page.text("Welcome to Dormouse", theme.strong);
     page.text("It runs Kimi K3, a model of 2.78 trillion parameters, from this machine's disk.", theme.dim);
     page.gap();
-    let small = format!("Chat now: {DEMONSTRATION}, and comes with the program");
+    let small = format!("Chat now: {DEMONSTRATION}");
     choices(&mut page, wizard, &small, "Set up Kimi K3: 1.56 TB to fetch, also while you chat");
     page.gap();
-    page.text("Enter chooses. Or just write.", theme.dim);
+    page.goes_on("chooses. Or just write.");
     centred(&page.rows, area, buffer);
 }
 
@@ -71,18 +71,25 @@ fn machine(page: &mut Page<'_>, wizard: &Wizard) {
     page.title("What this machine can do");
     checks(page, &wizard.checks);
     page.gap();
-    if wizard.report.is_some() {
-        page.text("Enter goes on.", theme.dim);
+    if let Some(report) = &wizard.report {
+        page.text(&report.conclusion(), theme.text);
+        page.gap();
+        page.goes_on("goes on.");
     } else {
         let spinner = gauge::spinner(page.app.now());
-        page.text(&format!("{spinner} looking; Enter goes on without waiting"), theme.accent);
+        let key = page.app.key_of("go-on");
+        page.text(&format!("{spinner} looking; {key} goes on without waiting"), theme.accent);
     }
 }
 
 /// What the doctor found, without the way that it is a step of.
 pub(super) fn doctor(page: &mut Page<'_>, wizard: &Wizard) {
     checks(page, &wizard.checks);
-    if wizard.report.is_none() {
+    page.gap();
+    if let Some(report) = &wizard.report {
+        page.text(&report.conclusion(), page.app.theme.text);
+        page.text(&format!("Next: {}", report.next), page.app.theme.dim);
+    } else {
         let spinner = gauge::spinner(page.app.now());
         page.text(&format!("{spinner} looking"), page.app.theme.accent);
     }
@@ -166,7 +173,7 @@ fn place(page: &mut Page<'_>, wizard: &Wizard) -> Option<(usize, usize)> {
         }
     }
     page.gap();
-    page.text("Enter begins to fetch.", theme.dim);
+    page.goes_on("begins to fetch.");
     Some((first + row, width::of(mark) + column))
 }
 
@@ -174,7 +181,7 @@ fn verify(page: &mut Page<'_>, wizard: &Wizard) {
     let theme = page.app.theme;
     page.title("Whether it is all there");
     match &wizard.verdict {
-        Verdict::Open => page.text("Enter looks at the files.", theme.dim),
+        Verdict::Open => page.goes_on("looks at the files."),
         Verdict::Runs => {
             let spinner = gauge::spinner(page.app.now());
             page.text(
@@ -205,12 +212,12 @@ fn verify(page: &mut Page<'_>, wizard: &Wizard) {
                 page.text("Not every byte was looked at: `dormouse verify` does that.", theme.dim);
             }
             page.gap();
-            page.text("Enter goes on.", theme.dim);
+            page.goes_on("goes on.");
         }
         Verdict::Bad(failure) => {
             failed(page, &UserError::from(failure));
             page.gap();
-            page.text("Enter fetches what is missing or damaged.", theme.dim);
+            page.goes_on("fetches what is missing or damaged.");
         }
     }
 }
@@ -226,7 +233,10 @@ fn memory(page: &mut Page<'_>, wizard: &Wizard) {
     page.gap();
     let spinner = gauge::spinner(page.app.now());
     match &wizard.test {
-        Test::Open => page.text("Enter loads it and computes one token. Space does without.", theme.dim),
+        Test::Open => {
+            let pause = page.app.key_of("pause");
+            page.goes_on(&format!("loads it and computes one token. {pause} does without."));
+        }
         Test::Loads => {
             let now = page.app.pulse.now();
             let far = if now.load_total > 0 {
@@ -252,15 +262,15 @@ fn memory(page: &mut Page<'_>, wizard: &Wizard) {
                 &format!("it works: the token took {}", Seconds(*seconds)),
                 theme.text,
             );
-            page.text("Enter takes this budget.", theme.dim);
+            page.goes_on("takes this budget.");
         }
         Test::Bad(told) => {
             page.marked(" ✗ ", theme.error, &told.title, theme.error);
             page.text(&told.detail, theme.text);
             page.text(&told.hint, theme.dim);
-            page.text("Enter tries again; another budget may do better.", theme.dim);
+            page.goes_on("tries again; another budget may do better.");
         }
-        Test::Skipped => page.text("Not tried. Enter takes this budget.", theme.dim),
+        Test::Skipped => page.goes_on("takes this budget, which was not tried."),
     }
 }
 
@@ -293,7 +303,7 @@ fn ready(page: &mut Page<'_>, wizard: &Wizard) {
         Some(Err(failure)) => failed(page, &UserError::from(failure)),
     }
     page.gap();
-    page.text("Enter chats with Kimi K3.", theme.dim);
+    page.goes_on("chats with Kimi K3.");
 }
 
 fn failed(page: &mut Page<'_>, error: &UserError) {
