@@ -8,12 +8,12 @@ use std::arch::x86_64::{
     __m256, __m256i, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
     _mm_movehl_ps, _mm_prefetch, _mm_unpackhi_epi64, _mm256_add_ps, _mm256_and_ps, _mm256_castps256_ps128,
     _mm256_castsi256_ps, _mm256_cvtepu8_epi32, _mm256_cvtepu16_epi32, _mm256_extractf128_ps, _mm256_fmadd_ps,
-    _mm256_loadu_ps, _mm256_mul_ps, _mm256_permutevar8x32_ps, _mm256_set1_ps, _mm256_setzero_ps,
-    _mm256_slli_epi32, _mm256_srli_epi32, _mm256_xor_ps,
+    _mm256_loadu_ps, _mm256_permutevar8x32_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_slli_epi32,
+    _mm256_srli_epi32, _mm256_xor_ps,
 };
 
 use super::blocks::{self, Job, Simd, Weights};
-use super::mxfp4::{E2M1, PACKED};
+use super::mxfp4::{PACKED, SIZES};
 use super::reference::LANES;
 pub(super) use super::reference::*;
 use super::vectors::Vectors;
@@ -76,11 +76,10 @@ fn look_up(table: __m256, nibbles: __m256i) -> __m256 {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn unpack(bytes: &[u8; PACKED], scale: f32) -> [Lanes; 2] {
+fn unpack(bytes: &[u8; PACKED], scale: u8) -> [Lanes; 2] {
     // SAFETY: the array has 16 bytes, and the instruction asks for no alignment.
     let bytes = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
-    let (sizes, _) = E2M1.as_chunks();
-    let table = _mm256_mul_ps(load_half(&sizes[0]), _mm256_set1_ps(scale));
+    let table = load_half(&SIZES[usize::from(scale)].0);
     let low = [_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes))];
     let high = [_mm256_srli_epi32::<4>(low[0]), _mm256_srli_epi32::<4>(low[1])];
     [[look_up(table, low[0]), look_up(table, low[1])], [look_up(table, high[0]), look_up(table, high[1])]]
@@ -125,7 +124,7 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn unpack(self, bytes: &[u8; PACKED], scale: f32) -> [Lanes; 2] {
+    fn unpack(self, bytes: &[u8; PACKED], scale: u8) -> [Lanes; 2] {
         // SAFETY: `self` proves the feature.
         unsafe { unpack(bytes, scale) }
     }

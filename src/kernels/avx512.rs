@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 };
 
 use super::blocks::{self, Job, Simd, Weights};
-use super::mxfp4::{E2M1, PACKED};
+use super::mxfp4::{E2M1, PACKED, SCALES};
 use super::reference::LANES;
 pub(super) use super::reference::*;
 use super::vectors::Vectors;
@@ -51,10 +51,10 @@ fn widen(bits: &[u16; LANES]) -> __m512 {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn unpack(bytes: &[u8; PACKED], scale: f32) -> [__m512; 2] {
+fn unpack(bytes: &[u8; PACKED], scale: u8) -> [__m512; 2] {
     // SAFETY: the array has 16 bytes, and the instruction asks for no alignment.
     let bytes = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
-    let table = _mm512_mul_ps(load(&E2M1), _mm512_set1_ps(scale));
+    let table = _mm512_mul_ps(load(&E2M1), _mm512_set1_ps(SCALES[usize::from(scale)]));
     // The permutation takes the lowest four bits of each index and ignores the others.
     let low = _mm512_cvtepu8_epi32(bytes);
     let high = _mm512_srli_epi32::<4>(low);
@@ -94,7 +94,7 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn unpack(self, bytes: &[u8; PACKED], scale: f32) -> [__m512; 2] {
+    fn unpack(self, bytes: &[u8; PACKED], scale: u8) -> [__m512; 2] {
         // SAFETY: `self` proves the feature.
         unsafe { unpack(bytes, scale) }
     }

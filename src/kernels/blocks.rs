@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::mxfp4::{PACKED, SCALES};
+use super::mxfp4::PACKED;
 use super::reference::{LANES, check_packed_rows, check_rows};
 use super::vectors::{STEP, Vectors};
 
@@ -29,8 +29,8 @@ pub(super) trait Simd: Copy {
     fn load(self, x: &[f32; LANES]) -> Self::Lanes;
     /// Sixteen bf16 as f32.
     fn widen(self, bits: &[u16; LANES]) -> Self::Lanes;
-    /// The values of the low nibbles and of the high ones.
-    fn unpack(self, bytes: &[u8; PACKED], scale: f32) -> [Self::Lanes; 2];
+    /// The values of the low nibbles and of the high ones, under the scale of a byte.
+    fn unpack(self, bytes: &[u8; PACKED], scale: u8) -> [Self::Lanes; 2];
     /// `x * w + sum`, rounded once.
     fn mul_add(self, x: Self::Lanes, w: Self::Lanes, sum: Self::Lanes) -> Self::Lanes;
     /// Folds in halves.
@@ -280,7 +280,7 @@ impl<'a> Weights for Packed<'a> {
 
     #[inline(always)]
     fn decode<S: Simd>(simd: S, (nibbles, scales): Self::Row, step: usize) -> [S::Lanes; 2] {
-        simd.unpack(&nibbles[step], SCALES[usize::from(scales[step])])
+        simd.unpack(&nibbles[step], scales[step])
     }
 
     #[inline(always)]

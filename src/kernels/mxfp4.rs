@@ -39,6 +39,27 @@ pub(super) static SCALES: [f32; 256] = {
     }
 };
 
+/// What the 8 nibbles without a sign stand for under one scale.
+#[repr(align(32))]
+pub(super) struct Sizes(pub(super) [f32; 8]);
+
+/// The same for all scale bytes, for sets whose registers are small: to load them takes less than to multiply.
+pub(super) static SIZES: [Sizes; 256] = {
+    let mut sizes = [const { Sizes([0.0; 8]) }; 256];
+    let mut byte = 0u8;
+    loop {
+        let mut nibble = 0;
+        while nibble < 8 {
+            sizes[byte as usize].0[nibble] = E2M1[nibble] * scale(byte);
+            nibble += 1;
+        }
+        match byte.checked_add(1) {
+            Some(next) => byte = next,
+            None => break sizes,
+        }
+    }
+};
+
 /// A packed matrix `[rows, columns]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mxfp4<'a> {
