@@ -85,6 +85,10 @@ impl tui::Words for ScreenWords {
         }
         Ok(session.turns.iter().map(|turn| words.parts(turn)).collect())
     }
+
+    fn change_model(&mut self, folder: &Path) {
+        *self = Self::of(folder.to_owned());
+    }
 }
 
 fn outcome(turn: &Turn, id: &str) -> Outcome {

@@ -23,7 +23,8 @@ pub struct Spent {
 }
 
 /// Loads a model and computes `tokens` tokens after each of these counts of positions, and as many before that to warm
-/// up. `stopped` is asked now and then, and ends it with what there is.
+/// up. The first count goes twice, and counts once: what is kept in memory is loaded then. `stopped` is asked now and
+/// then, and ends it with what there is.
 pub fn measure(
     settings: &Settings,
     positions: &[usize],
@@ -33,7 +34,7 @@ pub fn measure(
     let mut loaded = load::prepare(settings, 0, &Arc::default())?.read(&mut |_, _| !stopped())?;
     let limit = loaded.facts.context_limit;
     let mut all = Vec::with_capacity(positions.len());
-    for &positions in positions {
+    for (round, &positions) in positions.iter().take(1).chain(positions).enumerate() {
         let needed = positions.saturating_add(tokens.saturating_mul(2));
         if needed > limit {
             let detail = format!("{needed} positions are asked for, and the context is {limit}");
@@ -54,7 +55,9 @@ pub fn measure(
             }
         }
         let state = Bytes(State::bytes(loaded.model.config(), state.len()));
-        all.push(Spent { positions, seconds, state });
+        if round > 0 {
+            all.push(Spent { positions, seconds, state });
+        }
     }
     Ok((loaded.facts, all))
 }

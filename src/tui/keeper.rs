@@ -1,8 +1,9 @@
 //! Writes the conversation down: a session is made with the first message, and a new one for each new conversation.
 
 use std::io;
+use std::path::PathBuf;
 
-use super::library::{Library, Words};
+use super::library::{Library, Wish, Words};
 use crate::session::{Folder, Header, Journal, Record, Trouble, stamp, unix_now};
 use crate::units::Bytes;
 
@@ -61,8 +62,11 @@ impl Keeper {
     }
 
     /// What comes next is with the model of this folder and name.
-    pub(super) fn change_model(&mut self, folder: String, name: String) {
-        self.model = (folder, name);
+    pub(super) fn change_model(&mut self, folder: PathBuf, name: String) {
+        self.model = (folder.to_string_lossy().into_owned(), name);
+        if let Some(others) = &self.others {
+            others.ask(Wish::Model(folder));
+        }
     }
 
     /// What comes next belongs to another session.

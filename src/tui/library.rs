@@ -2,6 +2,7 @@
 //! waiting.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -14,6 +15,9 @@ use crate::session::{Entry, Error, Folder, Journal, Opened, Record, Session, Tur
 pub trait Words: Send {
     /// The parts that each turn says, in the order in which they began. Fails where the session is of another model.
     fn parts(&mut self, id: &str, session: &Session) -> Result<Vec<Vec<Part>>, UserError>;
+
+    /// From here on it is the model in this folder.
+    fn change_model(&mut self, folder: &Path);
 }
 
 /// What is asked of the sessions.
@@ -27,6 +31,8 @@ pub(crate) enum Wish {
     Rename(String, String),
     /// That one is deleted.
     Delete(String),
+    /// That those of the model in this folder are opened from now on; nothing comes of it.
+    Model(PathBuf),
 }
 
 /// What comes of it.
@@ -96,7 +102,9 @@ impl Library {
         thread::Builder::new().name("sessions".to_owned()).spawn(move || {
             // Ends when the screen does, whatever it is in the middle of.
             for ask in inbox {
-                if outbox.send(desk.answer(ask)).is_err() {
+                if let Some(reply) = desk.answer(ask)
+                    && outbox.send(reply).is_err()
+                {
                     break;
                 }
             }
@@ -117,17 +125,21 @@ struct Desk {
 }
 
 impl Desk {
-    fn answer(&mut self, ask: Wish) -> Reply {
+    fn answer(&mut self, ask: Wish) -> Option<Reply> {
         let done = match ask {
             Wish::List => Ok(()),
-            Wish::Open(id) => return self.open(id).unwrap_or_else(Reply::Refused),
+            Wish::Open(id) => return Some(self.open(id).unwrap_or_else(Reply::Refused)),
+            Wish::Model(folder) => {
+                self.words.change_model(&folder);
+                return None;
+            }
             Wish::Rename(id, title) => self.rename(&id, title),
             Wish::Delete(id) => self.folder.delete(&id),
         };
-        match done.and_then(|()| self.folder.list()) {
+        Some(match done.and_then(|()| self.folder.list()) {
             Ok(entries) => Reply::Listed(entries.into_iter().map(Row::from).collect()),
             Err(error) => Reply::Refused(error.to_string()),
-        }
+        })
     }
 
     fn open(&mut self, id: String) -> Result<Reply, String> {
@@ -182,6 +194,8 @@ mod tests {
             let say = |turn: &Turn| turn.ids.iter().map(|id| Part::Answer(format!("{id} "))).collect();
             Ok(session.turns.iter().map(say).collect())
         }
+
+        fn change_model(&mut self, _folder: &Path) {}
     }
 
     fn header() -> Header {

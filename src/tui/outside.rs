@@ -63,7 +63,7 @@ impl Outside {
             }
             Effect::Model(folder, name) => {
                 if let Some(keeper) = &mut self.keeper {
-                    keeper.change_model(folder.to_string_lossy().into_owned(), name);
+                    keeper.change_model(folder, name);
                 }
             }
             Effect::FindModel(name) => {

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_restores_the_terminal_once_and_before_it_is_told() {
+    fn t03_a_panic_restores_the_terminal_once_and_before_it_is_told() {
         let size = portable_pty::PtySize { rows: 24, cols: 200, pixel_width: 0, pixel_height: 0 };
         let pty = portable_pty::native_pty_system().openpty(size).unwrap();
         let mut command = portable_pty::CommandBuilder::new(std::env::current_exe().unwrap());

@@ -88,9 +88,9 @@ fn t19_reading_back_is_not_disturbed_by_what_streams() {
     quit(chat);
 }
 
-/// T03, T11: told once, not by the panic's own words on the screen, and the program is as usable as before.
+/// T11: told once, not by the panic's own words on the screen, and the program is as usable as before.
 #[test]
-fn t03_failures_are_told_and_the_program_lives_on() {
+fn t11_failures_are_told_and_the_program_lives_on() {
     let mut chat = start(90, 30);
     chat.send("please fail");
     chat.wait_for("✗ An expert could not be read");
