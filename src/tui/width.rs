@@ -19,12 +19,26 @@ const JOINER: char = '\u{200d}';
 
 /// Columns that one grapheme takes. Control characters take none: they are never drawn.
 pub(crate) fn grapheme(text: &str) -> usize {
+    if text.len() == 1 {
+        return usize::from(is_plain(text));
+    }
     if text.contains(char::is_control) { 0 } else { text.width() }
+}
+
+/// Whether each byte is a grapheme of its own that takes one column, as in most of what is shown.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| (0x20..0x7f).contains(&b))
+}
+
+/// The graphemes of a text, and the byte at which each begins.
+pub(crate) fn graphemes(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (plain, other) = if is_plain(text) { (text, "") } else { ("", text) };
+    (0..plain.len()).filter_map(|at| Some((at, plain.get(at..=at)?))).chain(other.grapheme_indices(true))
 }
 
 /// Columns that a text without line breaks takes.
 pub(crate) fn of(text: &str) -> usize {
-    if text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+    if is_plain(text) {
         return text.len();
     }
     text.graphemes(true).map(grapheme).sum()
@@ -38,7 +52,7 @@ pub(crate) fn of_line(line: &Line<'_>) -> usize {
 /// The longest beginning of `text` that fits in `columns`, on a grapheme's boundary.
 pub(crate) fn prefix(text: &str, columns: usize) -> &str {
     let mut used = 0;
-    for (at, cluster) in text.grapheme_indices(true) {
+    for (at, cluster) in graphemes(text) {
         used += grapheme(cluster);
         if used > columns {
             return text.get(..at).unwrap_or_default();
@@ -69,7 +83,7 @@ pub(crate) fn draw(buffer: &mut Buffer, x: u16, y: u16, columns: u16, line: &Lin
     let mut at = x;
     for span in &line.spans {
         let style = line.style.patch(span.style);
-        for cluster in span.content.graphemes(true) {
+        for (_, cluster) in graphemes(&span.content) {
             let Ok(width) = u16::try_from(grapheme(cluster)) else { continue };
             if width == 0 {
                 continue;
@@ -207,6 +221,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use ratatui::layout::Rect;
+
+    proptest! {
+        #[test]
+        fn graphemes_are_those_of_the_standard(text in "[ -~]{0,20}|\\PC{0,8}|(\r\n|e\u{301}|漢|[a-z]){0,8}") {
+            let all: Vec<(usize, &str)> = text.grapheme_indices(true).collect();
+            prop_assert_eq!(graphemes(&text).collect::<Vec<_>>(), all);
+            prop_assert_eq!(of(&text), graphemes(&text).map(|(_, cluster)| grapheme(cluster)).sum::<usize>());
+        }
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_gone() {

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use unicode_segmentation::UnicodeSegmentation;
 
 use crate::tui::width;
 
@@ -23,7 +22,7 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Range<usize>> {
     // Where the last word of this row begins, and the columns before it.
     let mut word: Option<(usize, usize)> = None;
     let mut after_space = false;
-    for (at, cluster) in text.grapheme_indices(true) {
+    for (at, cluster) in width::graphemes(text) {
         let wide = width::grapheme(cluster);
         if cluster == " " {
             used += 1;
@@ -112,6 +111,7 @@ fn push_slice(spans: &[(String, Style)], range: Range<usize>, out: &mut Vec<Span
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
 
     fn shown(text: &str, columns: usize) -> Vec<&str> {
         rows(text, columns).into_iter().map(|row| visible(&text[row])).collect()
