@@ -256,7 +256,8 @@ fn s03_a_prefix_that_is_one_off_is_none() {
 #[test]
 fn what_was_computed_before_a_stop_survives_a_restart() {
     let prompt: Vec<u32> = (300..320).collect();
-    for (pass, reused) in [(3, 8), (7, 20 + 1)] {
+    // Stops within this pass; gives the positions that need not be computed again after the restart.
+    let reused = |pass| {
         let home = Home::nano();
         let cancel = CancelFlag::default();
         let stop_in = Some((pass, cancel.clone()));
@@ -269,11 +270,17 @@ fn what_was_computed_before_a_stop_survives_a_restart() {
         let (mut driver, meter) = home.meter();
         let request = TurnRequest { generated: cut.outcome.ids, ..driver.request(&prompt, 10) };
         let turn = driver.run(request);
-        assert_eq!((turn.reused, turn.outcome.reused.from), (reused, Some(ReusedFrom::Disk)), "pass {pass}");
+        assert_eq!(turn.outcome.reused.from, Some(ReusedFrom::Disk), "pass {pass}");
         let read = prompt.len() + turn.outcome.ids.len() - 1;
-        assert_eq!(meter.positions.load(SeqCst), read - reused);
+        assert_eq!(meter.positions.load(SeqCst), read - turn.reused);
         assert_eq!(turn.outcome.ids, home.fresh().greedy(&prompt, 10).outcome.ids);
-    }
+        turn.reused
+    };
+    assert_eq!(reused(3), 8);
+    // While the state at the prompt's end is being written there is no copy of what came after it: a disk that others keep
+    // busy may take longer for that than the token does.
+    let mut tries = (0..10).map(|_| reused(7)).inspect(|reused| assert!([20, 21].contains(reused)));
+    assert!(tries.any(|reused| reused == 20 + 1));
 }
 
 /// A file of which any part is missing or another one is told of and computed again, to the same bits.
