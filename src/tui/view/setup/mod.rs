@@ -109,6 +109,11 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Option<Positio
         return None;
     }
     let (rows, caret) = rows(app, shown, wizard, body.width);
+    if body.y.saturating_sub(area.y) > 1 {
+        let unseen = unseen(app, first, rows.len(), usize::from(body.height));
+        let wide = u16::try_from(width::of_line(&unseen)).unwrap_or(0).min(area.width);
+        width::draw(buffer, area.right() - wide, body.y - 1, wide, &unseen);
+    }
     for (y, line) in (body.top()..body.bottom()).zip(rows.iter().skip(first)) {
         width::draw(buffer, body.x, y, body.width, line);
     }
@@ -118,6 +123,14 @@ pub(super) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Option<Positio
         x: body.x.saturating_add(cell(column)).min(body.right().saturating_sub(1)),
         y: body.y.saturating_add(cell(row.saturating_sub(first))).min(body.bottom().saturating_sub(1)),
     })
+}
+
+/// How much of the page is above and below what is seen; nothing where all of it is.
+fn unseen(app: &App, first: usize, rows: usize, room: usize) -> Line<'static> {
+    let below = rows.saturating_sub(first + room);
+    let parts = [('↑', first), ('↓', below)];
+    let said = parts.iter().filter(|(_, rows)| *rows > 0).map(|(mark, rows)| format!(" {mark} {rows} more "));
+    Line::styled(said.collect::<String>(), app.theme.dim)
 }
 
 fn is_table(shown: Shown, wizard: &Wizard) -> bool {
