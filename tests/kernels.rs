@@ -62,7 +62,8 @@ fn matrix() -> impl Strategy<Value = (usize, usize, Vec<u16>, Vec<f32>)> {
 
 /// A packed matrix with some vectors: packed, scales, columns, vectors.
 fn packed() -> impl Strategy<Value = (Vec<u8>, Vec<u8>, usize, Vec<f32>)> {
-    (1usize..20, 1usize..6, 1usize..=20).prop_flat_map(|(rows, groups, vectors)| {
+    let groups = prop_oneof![1usize..6, 15usize..19];
+    (1usize..20, groups, 1usize..=20).prop_flat_map(|(rows, groups, vectors)| {
         let scales = prop_oneof![8 => 110u8..135, 1 => 0u8..3, 1 => 250u8..=255];
         (
             vec(any::<u8>(), rows * groups * 16),
@@ -190,6 +191,13 @@ fn what_fills_a_step_up_changes_no_sum() {
             same(vectors, |k, out| k.bf16_rows(&weights, &k.vectors(&xs, columns), out)).unwrap();
             same(vectors, |k, out| k.f32_rows(&wide, &k.vectors(&xs, columns), out)).unwrap();
         }
+    }
+    for groups in [1, 17] {
+        let (packed, scales, xs) = (vec![0x11; groups * 16], vec![1; groups], vec![-1e-30f32; groups * 32]);
+        let mut out = [1.0];
+        scalar().mxfp4_rows(&packed, &scales, &scalar().vectors(&xs, groups * 32), &mut out);
+        assert_eq!(bits(&out), [(-0.0f32).to_bits()]);
+        same(1, |k, out| k.mxfp4_rows(&packed, &scales, &k.vectors(&xs, groups * 32), out)).unwrap();
     }
 }
 

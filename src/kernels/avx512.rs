@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "instructions of one processor, and memory that they read")]
 
+mod mxfp4;
+
 use std::arch::x86_64::{
     __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_loadu_si128, _mm_movehdup_ps,
     _mm_movehl_ps, _mm_prefetch, _mm256_add_ps, _mm256_castps256_ps128, _mm256_extractf128_ps,
@@ -152,5 +154,9 @@ pub(super) fn f32_rows(weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]) {
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
-    blocks::mxfp4_rows(Avx512::here(), packed, scales, xs, out);
+    if xs.count() == 1 {
+        mxfp4::rows(packed, scales, xs, out);
+    } else {
+        blocks::mxfp4_rows(Avx512::here(), packed, scales, xs, out);
+    }
 }
