@@ -89,7 +89,7 @@ for budget in "${budgets[@]}"; do
             echo $BASHPID >"$group/cgroup.procs"
         fi
         exec "$dormouse" run --model "$model" --ids 1008,10484,318,15383,387 --max-tokens 2 --temperature 0 \
-            --memory "$budget" --json --logits "$logits"
+            --state-disk 0 --memory "$budget" --json --logits "$logits"
     ) >"$json" || status=$?
     if [[ -n $group ]]; then
         rmdir "$group" || true

@@ -69,6 +69,7 @@ pub(super) fn chat(
         limits: resolved.limits,
         remembered: Remembered::read(&resolved.paths.screen()),
         remember_at: Some(resolved.paths.screen()),
+        config: Some(resolved.paths.config_file()),
         first_seed: sampler::random_seed(),
         files: Some(Files {
             history: resolved.paths.history(),

@@ -108,6 +108,8 @@ pub struct Options {
     pub remembered: Remembered,
     /// The file where what is switched is remembered, if it is.
     pub remember_at: Option<PathBuf>,
+    /// The config file, where a theme that is chosen is written, if it is.
+    pub config: Option<PathBuf>,
     /// Messages that a newcomer could begin with.
     pub suggestions: Vec<String>,
     /// What was sent before, oldest first; those of [`Options::files`] are read where there are none.

@@ -5,6 +5,7 @@ use crossbeam_channel::TrySendError;
 
 use super::app::{App, Effect, Msg};
 use super::{Keeper, Models, files};
+use crate::config;
 use crate::protocol::EngineLink;
 
 /// What became of an effect.
@@ -77,6 +78,14 @@ impl Outside {
             Effect::Switched(remembered) => {
                 if let Some(path) = &app.options.remember_at
                     && let Err(error) = remembered.write(path)
+                {
+                    app.notify(format!("This is forgotten when you leave: {error}"));
+                }
+            }
+            Effect::Configure(key, value) => {
+                let write = |path| config::set(path, key, &value, |_| Ok::<(), config::Error>(()));
+                if let Some(path) = &app.options.config
+                    && let Err(error) = write(path)
                 {
                     app.notify(format!("This is forgotten when you leave: {error}"));
                 }

@@ -350,7 +350,8 @@ impl Chat {
             | Effect::Model(..)
             | Effect::FindModel(_)
             | Effect::Write { .. }
-            | Effect::Switched(_) => {}
+            | Effect::Switched(_)
+            | Effect::Configure(..) => {}
         }
         Ok(())
     }

@@ -34,3 +34,28 @@ fn t02_a_start_that_fails_leaves_the_terminal_as_it_was() {
     fails(&["--theme", "pink"], &[], 2, &["pink"]);
     fails(&["--memory", "lots"], &[], 2, &["lots"]);
 }
+
+/// What is chosen once need not be chosen again.
+#[test]
+fn a_theme_is_there_at_the_next_start() {
+    let home = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut chat = Terminal::start(dormouse(home.path()), 100, 24);
+        chat.wait_for("● ready");
+        chat
+    };
+    let quit = |mut chat: Terminal| {
+        chat.keys("\x03");
+        assert_eq!(chat.wait(), 0);
+    };
+    let mut chat = start();
+    chat.send("/theme light");
+    chat.wait_for("also at the next start");
+    quit(chat);
+    let config = fs::read_to_string(home.path().join("config/dormouse/config.toml")).unwrap();
+    assert_eq!(config, "theme = \"light\"\n");
+    let mut chat = start();
+    chat.send("/theme");
+    chat.wait_for("The theme is light;");
+    quit(chat);
+}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{App, Effect, Engine, Mode};
 use crate::chat::{self, Form};
+use crate::config::Key;
 use crate::protocol::{Command, Limit, Limits, Thinking};
 use crate::tui::commands::{self, Answer, Completion};
 use crate::tui::files::OVER;
@@ -186,8 +187,12 @@ impl App {
         }
         self.options.themes.choose(name)?;
         self.theme = self.options.themes.theme();
-        self.notify(format!("The theme is {name}. theme = \"{name}\" in config.toml keeps it."));
-        Ok(if self.options.themes.follows_terminal() { vec![Effect::AskBackground] } else { Vec::new() })
+        self.notify(format!("The theme is {name}, also at the next start."));
+        let mut effects = vec![Effect::Configure(Key::Theme, name.to_owned())];
+        if self.options.themes.follows_terminal() {
+            effects.push(Effect::AskBackground);
+        }
+        Ok(effects)
     }
 
     /// Writes the conversation to a file, in the form that its name tells of.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crossterm::event::KeyEvent;
 
 use super::picker::Told;
-use crate::config::Remembered;
+use crate::config::{Key, Remembered};
 use crate::protocol::{CancelFlag, Command, Event, LayerCost, PauseFlag, Sample, UserError};
 use crate::session::Record;
 use crate::setup::wizard::{News, Order};
@@ -106,6 +106,8 @@ pub(crate) enum Effect {
     Announce(String),
     /// Keep what was switched for the next start.
     Switched(Remembered),
+    /// Write this value for this key into the config file.
+    Configure(Key, String),
     /// Write a table to a file, and say where it is.
     WriteTable {
         /// What it is of.

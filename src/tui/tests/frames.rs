@@ -11,7 +11,7 @@ use crate::protocol::{Event, Finish, Outcome, Part};
 use crate::tui::app::Msg;
 use crate::tui::width;
 
-const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (40, 12), (20, 5)];
+pub(super) const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (40, 12), (20, 5)];
 
 /// The cells of a frame as lines; a wide grapheme stands for the cells that it covers.
 pub(super) fn frame_text(buffer: &Buffer) -> String {
@@ -54,7 +54,7 @@ fn frame_styles(buffer: &Buffer) -> String {
 }
 
 /// Where snapshots lie, and what they are called.
-fn framed(check: impl FnOnce()) {
+pub(super) fn framed(check: impl FnOnce()) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
     settings.set_prepend_module_to_snapshot(false);
@@ -62,14 +62,26 @@ fn framed(check: impl FnOnce()) {
     settings.bind(check);
 }
 
-fn snapshots(name: &str, bench: impl FnMut() -> Bench) {
-    snapshots_at(&SIZES, name, bench);
+/// Holds a view by what stands on it, at each size.
+pub(super) fn snapshots(name: &str, mut bench: impl FnMut() -> Bench) {
+    framed(|| {
+        for (columns, rows) in SIZES {
+            insta::assert_snapshot!(format!("{name}-{columns}x{rows}"), bench().text((columns, rows)));
+        }
+    });
 }
 
-pub(super) fn snapshots_at(sizes: &[(u16, u16)], name: &str, mut bench: impl FnMut() -> Bench) {
+/// Holds a view by its colours, in each theme of our own.
+pub(super) fn styles(name: &str, mut bench: impl FnMut() -> Bench) {
     framed(|| {
-        for &size in sizes {
-            insta::assert_snapshot!(format!("{name}-{}x{}", size.0, size.1), bench().text(size));
+        for theme in ["terminal", "dark", "light", "none"] {
+            let mut bench = bench();
+            bench.app.options.themes.choose(theme).unwrap();
+            bench.app.theme = bench.app.options.themes.theme();
+            insta::assert_snapshot!(
+                format!("{name}-styles-{theme}"),
+                frame_styles(&bench.buffer((120, 40)).0)
+            );
         }
     });
 }
@@ -106,19 +118,30 @@ fn frames_of_failures() {
         bench.engine(Event::Failed(failure()));
         bench
     });
-    snapshots("turn-failed", || {
-        let mut bench = Bench::thinking();
-        bench.say(1, Part::Answer("A dormouse".to_owned()));
-        bench.clock(50.0, |_| {});
-        bench.finish(1, Outcome { error: Some(failure()), ..outcome(Finish::Error) });
-        bench
-    });
+    snapshots("turn-failed", failed);
+}
+
+fn failed() -> Bench {
+    let mut bench = Bench::thinking();
+    bench.say(1, Part::Answer("A dormouse".to_owned()));
+    bench.clock(50.0, |_| {});
+    bench.finish(1, Outcome { error: Some(failure()), ..outcome(Finish::Error) });
+    bench
 }
 
 #[test]
 fn frames_of_sessions_and_branches() {
     snapshots("sessions", || super::picking::picking(60));
+    styles("sessions", || super::picking::picking(60));
     snapshots("branch", super::branching::edited_again);
+}
+
+fn palette() -> Bench {
+    let mut bench = Bench::answered();
+    bench.ctrl('p');
+    bench.write("the");
+    bench.press(KeyCode::Down);
+    bench
 }
 
 #[test]
@@ -128,13 +151,7 @@ fn frames_of_what_lies_above() {
         bench.send("/help");
         bench
     });
-    snapshots("palette", || {
-        let mut bench = Bench::answered();
-        bench.ctrl('p');
-        bench.write("the");
-        bench.press(KeyCode::Down);
-        bench
-    });
+    snapshots("palette", palette);
     snapshots("command", || {
         let mut bench = Bench::answered();
         bench.write("/think ");
@@ -144,25 +161,8 @@ fn frames_of_what_lies_above() {
 }
 
 #[test]
-fn frames_of_a_large_screen() {
-    framed(|| {
-        let size = (200, 60);
-        insta::assert_snapshot!("ready-200x60", Bench::ready().text(size));
-        insta::assert_snapshot!("thinking-200x60", Bench::thinking().text(size));
-        insta::assert_snapshot!("answered-200x60", Bench::answered().text(size));
-    });
-}
-
-#[test]
-fn styles_of_an_answer() {
-    framed(|| {
-        for theme in ["terminal", "dark", "light", "none"] {
-            let mut bench = Bench::answered();
-            bench.app.set_theme(theme).unwrap();
-            insta::assert_snapshot!(
-                format!("answered-styles-{theme}"),
-                frame_styles(&bench.buffer((80, 40)).0)
-            );
-        }
-    });
+fn styles_of_the_conversation() {
+    styles("answered", Bench::answered);
+    styles("turn-failed", failed);
+    styles("palette", palette);
 }

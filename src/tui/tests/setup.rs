@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
+use super::frames::{SIZES, framed, styles};
 use super::{Bench, outcome};
 use crate::config::{Paths, Preset};
 use crate::protocol::{Command, Event, Finish};
@@ -186,12 +187,8 @@ fn loaded(bench: &mut Bench) {
 
 #[test]
 fn frames_of_setting_up() {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
-        for (columns, rows) in [(80, 24), (120, 40), (40, 12), (20, 5)] {
+    framed(|| {
+        for (columns, rows) in SIZES {
             let mut all = String::new();
             for step in Step::ALL {
                 write!(all, "{step:?}\n{}\n", at(step).text((columns, rows))).unwrap();
@@ -208,6 +205,8 @@ fn frames_of_setting_up() {
             insta::assert_snapshot!(format!("setup-{columns}x{rows}"), all);
         }
     });
+    styles("setup-machine", || at(Step::Machine));
+    styles("setup-download", || at(Step::Download));
 }
 
 #[test]
@@ -396,6 +395,18 @@ fn the_next_start_goes_on_where_it_was() {
     let mut closed = bench(start(kept(Step::Download, false)));
     assert_eq!(orders(&closed), [Order::Fetch("/elsewhere/k3".into())]);
     assert!(closed.text((80, 24)).contains("Ready: nano"));
+}
+
+#[test]
+fn a_page_that_is_longer_than_the_screen_says_so() {
+    let mut bench = at(Step::Machine);
+    assert!(!bench.text((80, 24)).contains(" more"));
+    // Checks come one after the other, and the newest is seen.
+    let text = bench.text((30, 14));
+    assert!(text.contains("↑") && !text.contains("↓") && text.contains("without waiting"), "{text}");
+    bench.update(Msg::Wheel(-1));
+    let text = bench.text((30, 14));
+    assert!(text.contains("↑") && text.contains("↓"), "{text}");
 }
 
 #[test]

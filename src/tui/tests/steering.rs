@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::{Bench, failure, outcome};
+use crate::config::Key;
 use crate::protocol::{Command, Event, Finish, Message, Prompt, Settings};
 use crate::session::Record;
 use crate::tui::app::{Effect, Engine, Msg};
@@ -196,6 +197,11 @@ fn the_theme_follows_the_terminal_until_one_is_chosen() {
     let light = styles(&mut bench);
     assert_ne!(light, before, "what was laid out before is laid out anew");
     bench.send("/theme dark");
+    let kept = bench.sent.iter().rev().find_map(|effect| match effect {
+        Effect::Configure(key, value) => Some((*key, value.clone())),
+        _ => None,
+    });
+    assert_eq!(kept, Some((Key::Theme, "dark".to_owned())), "the next start begins with it");
     assert_eq!(bench.app.theme, Theme::DARK);
     assert_ne!(styles(&mut bench), light);
     bench.update(Msg::Background([1.0, 1.0, 1.0]));

@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyCode;
 
-use super::frames::snapshots_at;
+use super::frames::{snapshots, styles};
 use super::{Bench, outcome};
 use crate::config::Remembered;
 use crate::protocol::{
@@ -10,8 +10,6 @@ use crate::protocol::{
 };
 use crate::tui::app::{Effect, Msg};
 use crate::units::Bytes;
-
-const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (40, 12)];
 
 /// Layers of the released model, some of them slow.
 fn layers() -> Vec<LayerCost> {
@@ -101,14 +99,15 @@ fn decoding() -> Bench {
 
 #[test]
 fn frames_of_waiting() {
-    snapshots_at(&SIZES, "reading", reading);
-    snapshots_at(&SIZES, "slow-token", decoding);
-    snapshots_at(&SIZES, "stalled", || {
+    snapshots("reading", reading);
+    snapshots("slow-token", decoding);
+    styles("slow-token", decoding);
+    snapshots("stalled", || {
         let mut bench = decoding();
         bench.clock(712.0, |s| (s.waiting_for, s.waiting_ns) = (1, 711_990_000_000));
         bench
     });
-    snapshots_at(&SIZES, "limited", || {
+    snapshots("limited", || {
         let mut bench = large();
         bench.app.limits = Limits { think: Some(Limit::Seconds(600)), answer: Some(Limit::Tokens(300)) };
         bench.write("What is a dormouse, and for how long does it sleep?");
@@ -120,7 +119,7 @@ fn frames_of_waiting() {
 #[test]
 fn frames_of_the_sheet() {
     for (tab, name) in ["sheet-overview", "sheet-layers", "sheet-tokens"].into_iter().enumerate() {
-        snapshots_at(&SIZES, name, || {
+        let sheet = || {
             let mut bench = decoding();
             bench.text((120, 40));
             bench.press(KeyCode::F(2));
@@ -128,7 +127,9 @@ fn frames_of_the_sheet() {
                 bench.press(KeyCode::Tab);
             }
             bench
-        });
+        };
+        snapshots(name, sheet);
+        styles(name, sheet);
     }
 }
 
