@@ -154,9 +154,12 @@ pub(super) fn f32_rows(weights: &[f32], xs: &Vectors<'_>, out: &mut [f32]) {
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn mxfp4_rows(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
-    if xs.count() == 1 {
-        mxfp4::rows(packed, scales, xs, out);
-    } else {
-        blocks::mxfp4_rows(Avx512::here(), packed, scales, xs, out);
+    match xs.count() {
+        1 => mxfp4::rows::<1>(packed, scales, xs, out),
+        2 => mxfp4::rows::<2>(packed, scales, xs, out),
+        3 => mxfp4::rows::<3>(packed, scales, xs, out),
+        4 => mxfp4::rows::<4>(packed, scales, xs, out),
+        5 => mxfp4::rows::<5>(packed, scales, xs, out),
+        _ => blocks::mxfp4_rows(Avx512::here(), packed, scales, xs, out),
     }
 }

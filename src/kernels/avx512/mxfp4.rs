@@ -1,6 +1,6 @@
-//! An MXFP4 matrix times one vector: what a token does with its experts.
+//! An MXFP4 matrix times one vector or a few: what tokens do with their experts.
 //!
-//! With one vector nothing makes up for the decoding of weights, so it is done with as little as can be. What is
+//! With few vectors little makes up for the decoding of weights, so it is done with as little as can be. What is
 //! multiplied, and in which order, is as everywhere.
 //!
 //! A register's quarters all take the 16 bytes of a group, and quarter `q` shifts its four numbers of 32 bits by `q` bytes:
@@ -16,7 +16,7 @@ use std::arch::x86_64::{
 use std::array::from_fn;
 
 use super::super::blocks::Simd;
-use super::super::mxfp4::{E2M1, GROUP, PACKED, scale};
+use super::super::mxfp4::{E2M1, PACKED, scale};
 use super::super::reference::{LANES, check_packed_rows};
 use super::super::vectors::Vectors;
 use super::{Avx512, fold, load};
@@ -34,31 +34,32 @@ const ONE: u8 = 127;
 /// Groups of a line of memory.
 const LINE: usize = 64 / PACKED;
 
-/// A tile of the vector: for each group what meets the low nibbles and what meets the high ones.
+/// A tile of the vectors: for each group and vector what meets the low nibbles and what meets the high ones.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Tile([[[f32; LANES]; 2]; TILE]);
+struct Tile<const T: usize>([[[[f32; LANES]; 2]; T]; TILE]);
 
 /// The multipliers of a tile.
 #[repr(align(64))]
 struct Multipliers([[f32; TILE]; ROWS]);
 
-/// See [`mod@super::super::reference`], with a single vector.
+/// See [`mod@super::super::reference`], with `T` vectors, which are all there are.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn rows(packed: &[u8], scales: &[u8], x: &Vectors<'_>, out: &mut [f32]) {
-    check_packed_rows(packed, scales, x, out);
+pub(super) fn rows<const T: usize>(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
+    check_packed_rows(packed, scales, xs, out);
     let (nibbles, _) = packed.as_chunks::<PACKED>();
-    let groups = x.steps();
-    let x = tiles(x);
+    let groups = xs.steps();
+    let xs: Vec<Tile<T>> = tiles(xs);
     let (table, turn, low, high) = (load(&E2M1), turn(), low(), high());
+    let (out, _) = out.as_chunks_mut::<T>();
     let last = out.len() - 1;
     for (block, out) in out.chunks_mut(ROWS).enumerate() {
         // Where rows run out the last one is repeated: it is computed again and comes to the same.
         let rows: [usize; ROWS] = from_fn(|r| (block * ROWS + r).min(last) * groups);
-        let mut sums = [_mm512_setzero_ps(); ROWS];
-        for (t, x) in x.iter().enumerate() {
-            let (first, count) = (t * TILE, TILE.min(groups - t * TILE));
+        let mut sums = [[_mm512_setzero_ps(); T]; ROWS];
+        for (tile, xs) in xs.iter().enumerate() {
+            let (first, count) = (tile * TILE, TILE.min(groups - tile * TILE));
             let padded: [_; ROWS];
             let (tile, scales): ([&[_; TILE]; ROWS], [_; ROWS]) = if count == TILE {
                 (
@@ -78,34 +79,42 @@ pub(super) fn rows(packed: &[u8], scales: &[u8], x: &Vectors<'_>, out: &mut [f32
                     Avx512(()).prefetch(tile.as_ptr().wrapping_add(line + ROWS * groups).cast());
                 }
                 for g in line..line + LINE {
-                    let [even, odd] = [load(&x.0[g][0]), load(&x.0[g][1])];
+                    let mut weights = [[_mm512_setzero_ps(); 2]; ROWS];
                     for r in 0..ROWS {
                         let table = _mm512_mul_ps(table, _mm512_set1_ps(multipliers.0[r][g]));
                         let bytes = quarters(&tile[r][g]);
                         // The permutation takes the lowest four bits of each index and ignores the others.
-                        let weights = _mm512_permutexvar_ps(_mm512_srlv_epi32(bytes, low), table);
-                        sums[r] = _mm512_fmadd_ps(even, weights, sums[r]);
-                        let weights = _mm512_permutexvar_ps(_mm512_srlv_epi32(bytes, high), table);
-                        sums[r] = _mm512_fmadd_ps(odd, weights, sums[r]);
+                        weights[r] = [low, high]
+                            .map(|shift| _mm512_permutexvar_ps(_mm512_srlv_epi32(bytes, shift), table));
+                    }
+                    for t in 0..T {
+                        for half in 0..2 {
+                            let x = load(&xs.0[g][t][half]);
+                            for r in 0..ROWS {
+                                sums[r][t] = _mm512_fmadd_ps(x, weights[r][half], sums[r][t]);
+                            }
+                        }
                     }
                 }
             }
         }
-        for (out, sums) in out.iter_mut().zip(sums) {
-            *out = fold(_mm512_permutexvar_ps(turn, sums));
+        for (out, sums) in out.as_flattened_mut().iter_mut().zip(sums.as_flattened()) {
+            *out = fold(_mm512_permutexvar_ps(turn, *sums));
         }
     }
 }
 
-/// The vector in the order of lanes, filled up with -0: weights are zero there, and -0 is what can be added to any sum, even
-/// to -0, without a change.
+/// The vectors in the order of lanes, filled up with -0: weights are zero there, and -0 is what can be added to any sum,
+/// even to -0, without a change.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn tiles(x: &Vectors<'_>) -> Vec<Tile> {
+fn tiles<const T: usize>(xs: &Vectors<'_>) -> Vec<Tile<T>> {
     let turn = turn();
-    let (halves, _) = x.block(&(0..1), 0).as_chunks::<LANES>();
-    let mut tiles = vec![Tile([[[-0.0; LANES]; 2]; TILE]); x.steps().div_ceil(TILE)];
-    for (to, from) in tiles.iter_mut().flat_map(|tile| tile.0.as_flattened_mut()).zip(halves) {
+    let (halves, _) = xs.block(&(0..T), 0).as_chunks::<LANES>();
+    let mut tiles = vec![Tile([[[[-0.0; LANES]; 2]; T]; TILE]); xs.steps().div_ceil(TILE)];
+    for (to, from) in
+        tiles.iter_mut().flat_map(|tile| tile.0.as_flattened_mut().as_flattened_mut()).zip(halves)
+    {
         store(to, _mm512_permutexvar_ps(turn, load(from)));
     }
     tiles
@@ -113,7 +122,7 @@ fn tiles(x: &Vectors<'_>) -> Vec<Tile> {
 
 /// A tile that begins here.
 fn whole<T>(groups: &[T]) -> &[T; TILE] {
-    groups.first_chunk().expect("a whole tile")
+    &groups.as_chunks().0[0]
 }
 
 /// A tile of fewer groups, filled up.
