@@ -26,7 +26,11 @@ pub(super) fn doctor(common: &Common, args: &Doctor) -> Result<Done, UserError> 
     let resolved = settings::resolve(common)?;
     let stop = StopSignal::watch(ExitCode::Stopped as u8).map_err(|error| no_resource("signals", &error))?;
     let target = target(&resolved, args)?;
+    // Another place may be asked about than that of the model there is.
+    let model = resolved.model.as_ref().filter(|folder| args.target.is_some() && **folder != target.folder);
+    let model = model.map(|folder| Target { folder: folder.clone(), named: true, holds_model: true });
     let mut subject = Subject {
+        model,
         terminal: terminal(),
         measure: (!args.no_disk).then(Measure::default),
         planner: Some(planner(&resolved)),

@@ -97,6 +97,8 @@ pub struct Subject {
     pub now: SystemTime,
     /// The model, or where it is to go.
     pub target: Target,
+    /// The model whose files are looked at, where that is not what [`Subject::target`] is for.
+    pub model: Option<Target>,
     /// How long a disk may be measured; nothing where it is not.
     pub measure: Option<Measure>,
     /// Who knows what a token costs; without one there is no outlook.
@@ -113,6 +115,7 @@ impl Subject {
             terminal: None,
             now: SystemTime::now(),
             target,
+            model: None,
             measure: None,
             planner: None,
         }
@@ -210,11 +213,12 @@ pub fn examine(
     ] {
         told.take([look(subject)])?;
     }
-    let files = files::files(subject, target);
+    let files = files::files(subject, subject.model.as_ref().unwrap_or(target));
     told.take(files.checks)?;
+    let shards = if subject.model.is_none() { files.shards } else { Vec::new() };
     let ground = place::Ground::look(subject, target);
     told.take([place::room_for_model(&ground, target)])?;
-    let reading = place::reading(subject, &ground, &files.shards, stop)?;
+    let reading = place::reading(subject, &ground, &shards, stop)?;
     told.take(reading.checks)?;
     let checks = told.checks;
     let machine = memory::machine_at(&subject.root).unwrap_or_else(memory::machine);

@@ -232,6 +232,21 @@ fn the_machine_of_this_test_can_be_examined() {
 }
 
 #[test]
+fn a_model_elsewhere_is_looked_at_beside_another_target() {
+    let fake = Fake::new();
+    let model = fake.0.path().join("elsewhere");
+    fetched(&model);
+    let subject = Subject {
+        model: Some(Target { folder: model, named: true, holds_model: true }),
+        target: fake.target(true, false),
+        ..fake.subject()
+    };
+    let report = examine(&subject, &|| false, &mut |_| {}).unwrap();
+    assert!(named(&report, "model").finding.contains("elsewhere: "), "{:?}", named(&report, "model"));
+    assert!(named(&report, "disk").finding.contains("models/k3"), "{:?}", named(&report, "disk"));
+}
+
+#[test]
 fn a_target_on_a_file_system_that_cannot_hold_the_model_is_refused_where_it_was_asked_for() {
     let fake = Fake::new();
     let mount = |kind: &str, options: &str| {
