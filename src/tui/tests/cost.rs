@@ -34,21 +34,27 @@ fn t20_frame_cost() {
             bench
         };
         let turn = rows / ROWS + 1;
-        let mut prose = bench();
-        told(rows, "streaming prose", &mut prose, |bench, step| {
-            let end = if step % 12 == 0 { ".\n\n" } else { " " };
+        let say = |bench: &mut Bench, step: usize| {
+            let end = if step.is_multiple_of(12) { ".\n\n" } else { " " };
             bench.say(turn, Part::Answer(format!("some more words, and{end}")));
-        });
-        told(rows, "reading back meanwhile", &mut prose, |bench, _| {
-            bench.say(turn, Part::Answer("some more words, and ".to_owned()));
+        };
+        let mut prose = bench();
+        told(rows, "streaming prose", &mut prose, say);
+        told(rows, "reading back meanwhile", &mut prose, |bench, step| {
+            say(bench, step);
             bench.update(Msg::Wheel(-1));
         });
         prose.ctrl('f');
         prose.write("dormouse");
         prose.text((200, 60));
-        told(rows, "searching meanwhile", &mut prose, |bench, _| {
-            bench.say(turn, Part::Answer("some more words, and ".to_owned()));
+        told(rows, "searching meanwhile", &mut prose, |bench, step| {
+            say(bench, step);
             bench.press(KeyCode::Up);
+        });
+        // The paragraph that is being written is laid out anew with each word, however long it has become.
+        let mut paragraph = bench();
+        told(rows, "streaming one paragraph", &mut paragraph, |bench, _| {
+            bench.say(turn, Part::Answer("some more words, and ".to_owned()));
         });
         let mut code = bench();
         let lines: Vec<String> = (0..rows).map(|line| format!("let x{line} = \"{line}\"; // so")).collect();
