@@ -23,6 +23,8 @@ mod resume;
 mod support;
 #[path = "download/throughput.rs"]
 mod throughput;
+#[path = "download/tls.rs"]
+mod tls;
 #[path = "download/verify.rs"]
 mod verify;
 #[path = "download/waiting.rs"]

@@ -220,6 +220,12 @@ impl From<&Error> for UserError {
             Error::Manifest(_) | Error::Protocol(_) => {
                 (ExitCode::ModelFiles, "The hub's answer cannot be used", "")
             }
+            Error::Certificate(_) => (
+                ExitCode::ModelFiles,
+                "Whoever answers cannot prove to be the hub",
+                "Where a company's proxy puts its own certificate in between, name the file of its authority in \
+                 SSL_CERT_FILE. Else see whether the clock is right, and trust nothing that comes from there.",
+            ),
             Error::GaveUp { .. } => (
                 ExitCode::ModelFiles,
                 "The hub cannot be reached",

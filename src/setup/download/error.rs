@@ -92,6 +92,9 @@ pub enum Error {
         /// What the last one met.
         last: String,
     },
+    /// Who answers cannot prove to be the hub.
+    #[error("{0}")]
+    Certificate(String),
     /// The hub's answer makes no sense.
     #[error("{0}")]
     Protocol(String),

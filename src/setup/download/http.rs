@@ -12,6 +12,7 @@ use ureq::http::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderName,
     LINK, LOCATION, RANGE, RETRY_AFTER,
 };
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
 use super::endpoint::{self, Hub, Origin};
@@ -90,6 +91,7 @@ impl Client {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
+            .tls_config(TlsConfig::builder().root_certs(authorities()).build())
             .timeout_connect(Some(CONNECT))
             .timeout_resolve(Some(CONNECT))
             .timeout_recv_response(Some(stall))
@@ -179,7 +181,13 @@ impl Client {
         {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
-        request.call().map_err(|error| Fault::Again(self.trouble(url, &error.into_io())))
+        request.call().map_err(|error| {
+            let error = error.into_io();
+            match distrust(&error) {
+                Some(_) => Error::Certificate(self.trouble(url, &error)).into(),
+                None => Fault::Again(self.trouble(url, &error)),
+            }
+        })
     }
 
     /// What the hub itself means by a refusal.
@@ -211,6 +219,23 @@ impl Client {
             }
             _ => format!("{place}: {error}"),
         }
+    }
+}
+
+/// Whom this machine trusts: what its owner has set up, also by `SSL_CERT_FILE`, else what browsers come with.
+fn authorities() -> RootCerts {
+    let own = rustls_native_certs::load_native_certs().certs;
+    if own.is_empty() {
+        return RootCerts::WebPki;
+    }
+    own.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into()
+}
+
+/// What is wrong with the other side's certificate, if that is what failed.
+fn distrust(error: &io::Error) -> Option<&rustls::CertificateError> {
+    match error.get_ref()?.downcast_ref()? {
+        rustls::Error::InvalidCertificate(problem) => Some(problem),
+        _ => None,
     }
 }
 
