@@ -42,7 +42,7 @@ impl Proxy {
     }
 }
 
-fn begin(work: impl FnOnce() + Send + 'static) {
+pub(crate) fn begin(work: impl FnOnce() + Send + 'static) {
     thread::Builder::new().spawn(work).unwrap();
 }
 

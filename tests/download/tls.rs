@@ -6,7 +6,6 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,6 +13,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::hub::{Hub, Served};
 use crate::program::{command, stderr};
+use crate::proxy::begin;
 use crate::support::{Place, model};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls");
@@ -40,12 +40,12 @@ impl Front {
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
-        thread::spawn(move || {
+        begin(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::Relaxed);
                 let (config, hub) = (Arc::clone(&config), hub.clone());
                 // A client that leaves early is nobody's fault.
-                thread::spawn(move || drop(pass_on(stream, config, &hub)));
+                begin(move || drop(pass_on(stream, config, &hub)));
             }
         });
         Self { url, connections }
@@ -70,7 +70,9 @@ fn pass_on(stream: TcpStream, config: Arc<ServerConfig>, hub: &str) -> std::io::
 /// A model that the hub gives out itself: to a store without TLS nobody lets himself be sent.
 fn at_the_hub() -> Vec<Served> {
     let mut files = model();
-    files.iter_mut().for_each(|file| file.large = false);
+    for file in &mut files {
+        file.large = false;
+    }
     files
 }
 

@@ -46,6 +46,7 @@ struct Multipliers([[f32; TILE]; ROWS]);
 /// See [`mod@super::super::reference`], with `T` vectors, which are all there are.
 #[inline]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+#[expect(clippy::needless_range_loop, reason = "an index is one of several arrays")]
 pub(super) fn rows<const T: usize>(packed: &[u8], scales: &[u8], xs: &Vectors<'_>, out: &mut [f32]) {
     check_packed_rows(packed, scales, xs, out);
     let (nibbles, _) = packed.as_chunks::<PACKED>();

@@ -1,14 +1,14 @@
 //! Hashing a file as it comes.
 
-use sha1::Sha1;
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Context, SHA256};
+use sha1::{Digest as _, Sha1};
 
 use super::manifest::Digest;
 
 /// The digest that the hub publishes, over what has come so far.
 #[derive(Clone)]
 pub(super) enum Hasher {
-    Sha256(Box<Sha256>),
+    Sha256(Box<Context>),
     GitBlob(Box<Sha1>),
     Unknown,
 }
@@ -28,7 +28,7 @@ impl Hasher {
     /// For a file of `size` bytes that must come to `digest`.
     pub(super) fn new(digest: &Digest, size: u64) -> Self {
         match digest {
-            Digest::Sha256(_) => Self::Sha256(Box::default()),
+            Digest::Sha256(_) => Self::Sha256(Box::new(Context::new(&SHA256))),
             Digest::GitBlob(_) => Self::GitBlob(Box::new(Sha1::new().chain_update(format!("blob {size}\0")))),
             Digest::Unknown => Self::Unknown,
         }
@@ -45,7 +45,7 @@ impl Hasher {
     /// Holds what came against what is published.
     pub(super) fn judge(self, expected: &Digest) -> Judgement {
         let found = match self {
-            Self::Sha256(hasher) => hex(&hasher.finalize()),
+            Self::Sha256(hasher) => hex(hasher.finish().as_ref()),
             Self::GitBlob(hasher) => hex(&hasher.finalize()),
             Self::Unknown => return Judgement::Unknown,
         };

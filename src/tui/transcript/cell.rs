@@ -1,5 +1,6 @@
 //! One turn as rows: what was asked, what was thought, what was answered, and how it ended.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use ratatui::text::{Line, Span};
@@ -161,8 +162,7 @@ impl Cell {
         if self.revision != Some(revision) {
             self.revision = Some(revision);
             self.lay_out(turn, facts, look);
-            let rows =
-                (0..self.height).map(|row| self.row(row).map_or_else(String::new, ToString::to_string));
+            let rows = (0..self.height).map(|row| self.row(row).map_or(Cow::Borrowed(""), text_of));
             self.hits = look.needle.map_or_else(Vec::new, |needle| needle.find(rows));
         }
         self.height
@@ -286,6 +286,14 @@ impl Cell {
             number -= len;
         }
         None
+    }
+}
+
+/// What stands on a row.
+fn text_of<'a>(row: &'a Line<'_>) -> Cow<'a, str> {
+    match row.spans.as_slice() {
+        [span] => Cow::Borrowed(&span.content),
+        _ => Cow::Owned(row.to_string()),
     }
 }
 

@@ -49,17 +49,17 @@ impl Needle {
             read(row.as_ref(), number, &mut atoms);
         }
         let mut out = Vec::new();
-        let mut at = 0;
+        let mut rest = atoms.as_slice();
         let mut hit = 0;
-        while at < atoms.len() {
-            match self.matches(atoms.get(at..).unwrap_or_default()) {
-                Some(len) => {
-                    push(atoms.get(at..at + len).unwrap_or_default(), hit, &mut out);
-                    hit += 1;
-                    at += len;
-                }
-                None => at += 1,
+        // Few places begin as the needle does.
+        while let Some(at) = rest.iter().position(|atom| Some(&atom.c) == self.chars.first()) {
+            let begun = rest.get(at..).unwrap_or_default();
+            let len = self.matches(begun);
+            if let Some(len) = len {
+                push(begun.get(..len).unwrap_or_default(), hit, &mut out);
+                hit += 1;
             }
+            rest = begun.get(len.unwrap_or(1)..).unwrap_or_default();
         }
         out
     }
@@ -110,6 +110,8 @@ fn read(row: &str, number: usize, out: &mut Vec<Atom>) {
             if !was_space {
                 out.push(Atom { c: ' ', row: number, bytes });
             }
+        } else if c.is_ascii() {
+            out.push(Atom { c: c.to_ascii_lowercase(), row: number, bytes });
         } else {
             out.extend(c.to_lowercase().map(|c| Atom { c, row: number, bytes: bytes.clone() }));
         }
